@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The attributes every module of the collection states. Private to this collection: may change at any time."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Descriptions only; each module adds its own support and details."""
+
+    DOCUMENTATION = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return a changed status prediction without modifying the target.
+  diff_mode:
+    description: Will return details on what has changed, or would change in C(check_mode), when in diff mode.
+  idempotent:
+    description: When run twice in a row outside C(check_mode) with the same arguments, the second run reports no change.
+"""
