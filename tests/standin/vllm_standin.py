@@ -1,0 +1,658 @@
+#!/usr/bin/env python3
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A stand-in for ``vllm serve``: the same command line, log, HTTP answers, metrics and exit codes, without a model.
+
+It is one file of standard library so that it can be copied into an image as the command ``vllm``. What it must have in
+common with the real server is written down as assertions in tests/contract; what follows is what only it can do.
+
+Settings come from the environment (``STANDIN_`` and the name in capitals) or, also while it runs, from the JSON object
+in the file named by STANDIN_FAULTS_FILE (keys as below; the file wins and is read again at every use). A switch is on
+for 1 or true.
+
+===============  =========================================================================================
+name             what it does
+===============  =========================================================================================
+load_seconds     time from start to ready (default 2); large = slow load
+token_seconds    time per generated token (default 0.01)
+kv_tokens        size of the reported KV cache (default 40960); small = short KV
+refuse_memory    ends with code 1 at start: the memory is not free, in the real server's words
+exit_loading     ends with code 1 in the middle of loading
+exit_after       engine dies that many seconds after it was ready; the process ends with code 0, as the real one does
+hang             generation never ends, everything else works (/health 200)
+garbage          generation answers 200 with nonsense
+fast_503         every request is refused at once with 503; the value "generate" spares /health, /metrics, /v1/models
+reset_stream     a stream is cut by a TCP reset after that many tokens
+never_answer     connections are accepted, nothing is ever answered
+===============  =========================================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import hmac
+import itertools
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NoReturn
+
+VERSION = "0.32.0"
+STARTED = time.time()
+WORDS = "time stone river light paper garden window morning silver bridge winter cloud harbour music letter field"
+
+
+# --- Settings and faults ---------------------------------------------------------------------------------------------
+
+
+def setting(name: str, default: Any = None) -> Any:
+    """The value of a setting now: the faults file first, then the environment."""
+    # A file that is missing or half written switches nothing: the writer is at work.
+    with contextlib.suppress(OSError, ValueError):
+        faults = json.loads(Path(os.environ.get("STANDIN_FAULTS_FILE") or os.devnull).read_text())
+        if name in faults:
+            return faults[name]
+    return os.environ.get(f"STANDIN_{name.upper()}", default)
+
+
+def switched(name: str) -> bool:
+    return str(setting(name, "")).lower() not in ("", "0", "false", "none")
+
+
+def seconds(name: str, default: float) -> float:
+    return float(setting(name, default))
+
+
+# --- Log and end -----------------------------------------------------------------------------------------------------
+
+
+def log(text: str, process: str = "APIServer", level: str = "INFO") -> None:
+    stamp = time.strftime("%m-%d %H:%M:%S")
+    print(f"({process} pid={os.getpid()}) {level} {stamp} [standin.py:1] {text}", flush=True)
+
+
+def log_web(text: str) -> None:
+    print(f"(APIServer pid={os.getpid()}) INFO:     {text}", flush=True)
+
+
+def leave(code: int) -> NoReturn:
+    """End without waiting for threads that may hang on purpose."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def fail_start(error: str) -> NoReturn:
+    log("EngineCore failed to start.", "EngineCore", "ERROR")
+    log(error, "EngineCore", "ERROR")
+    log("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}", level="ERROR")
+    leave(1)
+
+
+# --- Command line ----------------------------------------------------------------------------------------------------
+
+
+def human_int(text: str) -> int:
+    """Whole numbers as vLLM reads them: 4096, 4k (thousands), 4K (1024)."""
+    scales = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+    if text[-1:] in scales:
+        return int(float(text[:-1]) * scales[text[-1]])
+    return int(text)
+
+
+def length(text: str) -> int:
+    return -1 if text == "auto" else human_int(text)
+
+
+def json_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"Value {text} cannot be converted to JSON: {error}") from None
+
+
+# Options whose value matters to nobody here, by the kind of their value.
+OPTIONS = {
+    "switch": """
+        async-scheduling disable-log-stats disable-uvicorn-access-log enable-auto-tool-choice enable-chunked-prefill
+        enable-expert-parallel enable-flashinfer-autotune enable-log-requests enable-prefix-caching
+        enable-prompt-tokens-details enable-request-id-headers enable-server-load-tracking enable-sleep-mode
+        enforce-eager headless language-model-only skip-mm-profiling trust-remote-code""",
+    "text": """
+        attention-backend chat-template download-dir gdn-decode-kernel generation-config host kv-cache-dtype
+        linear-backend load-format mamba-ssm-cache-dtype master-addr moe-backend quantization reasoning-parser revision
+        root-path tokenizer tokenizer-revision tool-call-parser tool-parser-plugin""",
+    "number": """
+        api-server-count data-parallel-size distributed-timeout-seconds kv-cache-memory-bytes
+        long-prefill-token-threshold max-cudagraph-capture-size max-num-batched-tokens max-num-queued-reqs
+        num-gpu-blocks-override seed""",
+    "object": """
+        additional-config compilation-config default-chat-template-kwargs hf-overrides kv-transfer-config
+        limit-mm-per-prompt mm-processor-kwargs model-loader-extra-config override-generation-config speculative-config
+        structured-outputs-config""",
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    main = argparse.ArgumentParser(prog="vllm", description="vLLM CLI", allow_abbrev=False)
+    main.add_argument("-v", "--version", action="version", version=VERSION)
+    main.add_argument("--check-arguments", action="store_true", help="stand-in only: parse, start nothing")
+    serve = main.add_subparsers(dest="subparser", required=True).add_parser("serve", allow_abbrev=False)
+    add = serve.add_argument
+    add("model", nargs="?", default="Qwen/Qwen3-0.6B", metavar="model_tag")
+    kinds: dict[str, dict[str, Any]] = {
+        "switch": {"action": argparse.BooleanOptionalAction, "default": False},
+        "text": {},
+        "number": {"type": human_int},
+        "object": {"type": json_value},
+    }
+    for kind, how in kinds.items():
+        for name in OPTIONS[kind].split():
+            add(f"--{name}", **how)
+    add("--api-key", nargs="*", default=[])
+    add("--block-size", type=int, default=16)
+    add("--distributed-executor-backend", choices=("ray", "mp", "uni", "external_launcher"))
+    add("--dtype", default="auto", choices=("auto", "bfloat16", "float", "float16", "float32", "half"))
+    add("--gpu-memory-utilization", type=float, default=0.92)
+    add("--mamba-cache-mode", default="none", choices=("all", "align", "none"))
+    add("--master-port", type=int, default=29501)
+    add("--max-model-len", type=length)
+    add("--max-num-seqs", type=int, default=256)
+    add("--mm-encoder-tp-mode", default="weights", choices=("weights", "data"))
+    add("--nnodes", type=int, default=1)
+    add("--node-rank", type=int, default=0)
+    add("--pipeline-parallel-size", "-pp", type=int, default=1)
+    add("--port", type=int, default=8000)
+    add("--served-model-name", nargs="+")
+    add("--shutdown-timeout", type=int, default=0)
+    add("--tensor-parallel-size", "-tp", type=int, default=1)
+    add("--uvicorn-log-level", default="info", choices=("critical", "error", "warning", "info", "debug", "trace"))
+    return main
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    # The real parser takes --max_model_len for --max-model-len; the value after "=" stays as it is.
+    dashed = [
+        "=".join([head.replace("_", "-"), *tail]) if (head + " ").startswith("--") else "=".join([head, *tail])
+        for head, *tail in (word.split("=", 1) for word in argv)
+    ]
+    options = make_parser().parse_args(dashed)
+    if options.enable_auto_tool_choice and not options.tool_call_parser:
+        raise TypeError("Error: --enable-auto-tool-choice requires --tool-call-parser")
+    options.names = options.served_model_name or [options.model]
+    options.keys = options.api_key or [key for key in [os.environ.get("VLLM_API_KEY")] if key]
+    return options
+
+
+# --- Engine: requests, words, counters -------------------------------------------------------------------------------
+
+
+class Gone(Exception):
+    """The client has hung up."""
+
+
+class Refused(Exception):
+    def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": status}}
+
+
+class Engine:
+    def __init__(self, options: argparse.Namespace, max_model_len: int) -> None:
+        self.options = options
+        self.max_model_len = max_model_len
+        self.kv_tokens = int(setting("kv_tokens", 40960))
+        self.lock = threading.Condition()
+        self.running = self.waiting = self.kv_used = 0
+        self.prompt_tokens = self.generation_tokens = 0
+        self.finished = dict.fromkeys(("stop", "length", "abort", "error", "repetition"), 0)
+        self.draining = False  # after SIGTERM: no new requests
+        self.aborted = threading.Event()  # running requests end now
+        self.follower_lost = False
+
+    @property
+    def concurrency(self) -> float:
+        return self.kv_tokens / self.max_model_len
+
+    def die(self) -> NoReturn:
+        log("EngineCore encountered an issue. See stack trace (above) for the root cause.", level="ERROR")
+        log("EngineDeadError", level="ERROR")
+        leave(0)  # not a mistake: the real API server reports success, whatever a unit file may hope for
+
+    @contextlib.contextmanager
+    def slot(self, tokens: int) -> Iterator[None]:
+        """Wait for one of the max_num_seqs places, and hold it."""
+        limit = self.options.max_num_queued_reqs
+        with self.lock:
+            if self.draining:
+                raise Refused(500, "InternalServerError", "cannot schedule new futures after shutdown")
+            if limit is not None and self.running >= self.options.max_num_seqs and self.waiting >= limit:
+                raise Refused(503, "ServiceUnavailableError", "The server is overloaded: too many queued requests.")
+            self.waiting += 1
+            self.lock.wait_for(lambda: self.running < self.options.max_num_seqs)
+            self.waiting -= 1
+            self.running += 1
+            self.kv_used += tokens
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.running -= 1
+                self.kv_used -= tokens
+                self.lock.notify_all()
+
+    def generate(self, prompt: str, count: int, wanted: int | None, client: socket.socket) -> Iterator[tuple[str, str]]:
+        """Pieces of text, each with a finish reason that is empty until the last one."""
+        pieces, reason = answer(prompt, wanted)
+        with self.slot(count + len(pieces)):
+            self.prompt_tokens += count
+            for number, piece in enumerate(pieces, 1):
+                while self.pause() and switched("hang") and not self.aborted.is_set():
+                    self.check_client(client)
+                self.check_client(client)
+                if self.aborted.is_set():
+                    self.finished["abort"] += 1
+                    yield "", "abort"
+                    return
+                self.generation_tokens += 1
+                last = number == len(pieces)
+                if last:
+                    self.finished[reason] += 1
+                yield piece, reason if last else ""
+
+    def pause(self) -> bool:
+        self.aborted.wait(seconds("token_seconds", 0.01))
+        return True
+
+    def check_client(self, client: socket.socket) -> None:
+        readable, _, _ = select.select([client], [], [], 0)
+        if readable and not client.recv(1, socket.MSG_PEEK):
+            self.finished["abort"] += 1
+            raise Gone
+
+    def metrics(self) -> str:
+        labels = f'engine="0",model_name="{self.options.names[0]}"'
+        cache = {
+            "block_size": self.options.block_size,
+            "cache_dtype": self.options.kv_cache_dtype or "auto",
+            "engine": 0,
+            "gpu_memory_utilization": self.options.gpu_memory_utilization,
+            "kv_cache_max_concurrency": self.concurrency,
+            "kv_cache_size_tokens": self.kv_tokens,
+            "num_gpu_blocks": self.kv_tokens // self.options.block_size,
+        }
+        rows: list[tuple[str, str, str, float]] = [
+            ("vllm:num_requests_running", "gauge", labels, self.running),
+            ("vllm:num_requests_waiting", "gauge", labels, self.waiting),
+            ("vllm:kv_cache_usage_perc", "gauge", labels, min(1.0, self.kv_used / self.kv_tokens)),
+            ("vllm:prompt_tokens_total", "counter", labels, self.prompt_tokens),
+            ("vllm:generation_tokens_total", "counter", labels, self.generation_tokens),
+            ("vllm:cache_config_info", "gauge", ",".join(f'{k}="{v}"' for k, v in cache.items()), 1),
+            ("process_start_time_seconds", "gauge", "", STARTED),
+        ]
+        for reason, value in self.finished.items():
+            rows.append(("vllm:request_success_total", "counter", f'{labels},finished_reason="{reason}"', value))
+        lines = []
+        for name, kind, label, number in rows:
+            head = f"# TYPE {name.removesuffix('_total')} {kind}"
+            lines += [head] if head not in lines else []
+            lines.append(f"{name}{{{label}}} {float(number)}" if label else f"{name} {float(number)}")
+        return "\n".join(lines) + "\n"
+
+
+def answer(prompt: str, wanted: int | None) -> tuple[list[str], str]:
+    """The words for a prompt (always the same ones), and why they end."""
+    if switched("garbage"):
+        return ["!!!!", "\ufffd\ufffd"] + ["!!!!"] * max(0, (wanted or 16) - 2), "length"
+    if "capital of France" in prompt:
+        return ["Paris"], "stop"
+    seed = hashlib.sha256(prompt.encode()).digest()
+    known = WORDS.split()
+    words = [known[seed[i % len(seed)] % len(known)] for i in range(wanted or 16)]
+    return [word if i == 0 else f" {word}" for i, word in enumerate(words)], "length" if wanted else "stop"
+
+
+# --- HTTP ------------------------------------------------------------------------------------------------------------
+
+
+def flatten(message: dict[str, Any]) -> str:
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "uvicorn", ""
+    timeout = float(os.environ.get("VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "5"))
+    engine: Engine
+
+    def do_GET(self) -> None:
+        self.guard(self.get)
+
+    def do_POST(self) -> None:
+        self.guard(self.post)
+
+    def guard(self, act: Any) -> None:
+        """What comes before every answer, and what becomes of an answer that fails."""
+        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        path = self.path.split("?")[0]
+        generates = path in ("/v1/completions", "/v1/chat/completions")
+        try:
+            if switched("never_answer"):
+                while True:
+                    self.engine.pause()
+                    self.engine.check_client(self.connection)
+            if switched("fast_503") and (generates or setting("fast_503") != "generate"):
+                raise Refused(503, "ServiceUnavailableError", "The server is overloaded.")
+            if path.startswith("/v1") and self.engine.options.keys and not self.authorised():
+                return self.send_json(401, {"error": "Unauthorized"})
+            act(path)
+        except Refused as refusal:
+            self.send_json(refusal.status, refusal.body)
+        except (Gone, ConnectionError, TimeoutError):
+            self.close_connection = True
+
+    def authorised(self) -> bool:
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return any(hmac.compare_digest(given.encode(), key.encode()) for key in self.engine.options.keys)
+
+    def get(self, path: str) -> None:
+        options = self.engine.options
+        if path in ("/health", "/ping"):
+            self.send(200, b"", "text/plain")
+        elif path == "/version":
+            self.send_json(200, {"version": VERSION})
+        elif path == "/metrics":
+            self.send(200, self.engine.metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
+        elif path == "/v1/models":
+            common = {"object": "model", "created": int(time.time()), "owned_by": "vllm", "root": options.model}
+            common |= {"parent": None, "max_model_len": self.engine.max_model_len}
+            self.send_json(200, {"object": "list", "data": [{"id": name, **common} for name in options.names]})
+        else:
+            self.send_json(404, {"detail": "Not Found"})
+
+    def post(self, path: str) -> None:
+        if path == "/ping":
+            return self.send(200, b"", "text/plain")
+        if path not in ("/v1/completions", "/v1/chat/completions"):
+            return self.send_json(404, {"detail": "Not Found"})
+        chat = path == "/v1/chat/completions"
+        try:
+            query = json.loads(self.body)
+            prompt = "\n".join(map(flatten, query["messages"])) if chat else str(query["prompt"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Refused(400, "BadRequestError", f"The request cannot be read: {error!r}") from None
+        options = self.engine.options
+        model = query.get("model") or options.names[0]
+        if model not in options.names:
+            raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
+        wanted = query.get("max_completion_tokens") or query.get("max_tokens") or (None if chat else 16)
+        count, limit = max(1, len(prompt.split())), self.engine.max_model_len
+        if count + (wanted or 1) > limit:
+            message = f"This model's maximum context length is {limit} tokens. However, you requested {wanted or 0} "
+            message += f"output tokens and your prompt contains at least {count} input tokens."
+            raise Refused(400, "BadRequestError", message, "input_tokens")
+        if self.engine.follower_lost:
+            self.send_json(500, Refused(500, "InternalServerError", "EngineCore encountered an issue.").body)
+            self.engine.die()
+        pieces = self.engine.generate(prompt, count, wanted, self.connection)
+        reply = Reply(chat, str(model), count)
+        if query.get("stream"):
+            self.stream(reply, pieces, bool((query.get("stream_options") or {}).get("include_usage")))
+        else:
+            self.send_json(200, reply.whole(list(pieces)))
+
+    def stream(self, reply: Reply, pieces: Iterator[tuple[str, str]], with_usage: bool) -> None:
+        cut = int(float(setting("reset_stream", 0) or 0))
+        first = next(pieces)  # a refusal must still be able to choose its status
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if reply.chat:
+            self.event(reply.part({"role": "assistant", "content": ""}, ""))
+        for number, (text, reason) in enumerate(itertools.chain([first], pieces), 1):
+            self.event(reply.part({"content": text}, reason))
+            if cut and number >= cut:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                raise ConnectionResetError
+        if with_usage:
+            self.event({**reply.head(".chunk"), "choices": [], "usage": reply.usage()})
+        self.event("[DONE]")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def event(self, data: Any) -> None:
+        text = f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n".encode()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+
+    def send_json(self, status: int, data: Any) -> None:
+        self.send(status, json.dumps(data).encode(), "application/json")
+
+    def send(self, status: int, data: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        if not self.engine.options.disable_uvicorn_access_log:
+            host, port = self.client_address[:2]
+            log_web(f'{host}:{port} - "{self.requestline}" {int(code)} {self.responses[int(code)][0]}')
+
+    def log_error(self, format: str, *args: Any) -> None:
+        """An idle keep-alive connection that ends is no news."""
+
+
+class Reply:
+    """The bodies of one answer, in both dialects."""
+
+    def __init__(self, chat: bool, model: str, prompt_tokens: int) -> None:
+        self.chat, self.model, self.prompt_tokens, self.made = chat, model, prompt_tokens, 0
+        self.id = ("chatcmpl-" if chat else "cmpl-") + uuid.uuid4().hex
+
+    def head(self, suffix: str = "") -> dict[str, Any]:
+        kind = f"chat.completion{suffix}" if self.chat else "text_completion"
+        return {"id": self.id, "object": kind, "created": int(time.time()), "model": self.model}
+
+    def usage(self) -> dict[str, int]:
+        total = self.prompt_tokens + self.made
+        return {"prompt_tokens": self.prompt_tokens, "total_tokens": total, "completion_tokens": self.made}
+
+    def part(self, delta: dict[str, str], reason: str) -> dict[str, Any]:
+        self.made += bool(delta["content"])
+        text: dict[str, Any] = {"delta": delta} if self.chat else {"text": delta["content"]}
+        choice = {"index": 0, **text, "logprobs": None, "finish_reason": reason or None}
+        return {**self.head(".chunk"), "choices": [choice]}
+
+    def whole(self, pieces: list[tuple[str, str]]) -> dict[str, Any]:
+        self.made = sum(bool(text) for text, _ in pieces)
+        text = "".join(text for text, _ in pieces)
+        body: dict[str, Any] = {"text": text}
+        if self.chat:
+            body = {"message": {"role": "assistant", "content": text, "tool_calls": []}}
+        choice = {"index": 0, **body, "logprobs": None, "finish_reason": pieces[-1][1]}
+        return {**self.head(), "choices": [choice], "usage": self.usage()}
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 2048
+    allow_reuse_address = True
+
+
+# --- Several nodes ---------------------------------------------------------------------------------------------------
+
+
+def gather(options: argparse.Namespace) -> list[socket.socket]:
+    """Rank 0: wait until every other rank has come; there is no limit here that a test would live to see."""
+    with socket.create_server((options.master_addr or "127.0.0.1", options.master_port)) as meeting:
+        followers = [meeting.accept()[0] for _ in range(options.nnodes - 1)]
+    for follower in followers:
+        follower.sendall(b"go\n")
+    return followers
+
+
+def watch(engine: Engine, follower: socket.socket) -> None:
+    """Nothing is noticed in the head when a follower dies, except by the next request."""
+    with contextlib.suppress(OSError):
+        while follower.recv(64):
+            pass
+    engine.follower_lost = True
+
+
+def follow(options: argparse.Namespace) -> NoReturn:
+    """Rank 1 and up: meet the head, load, then wait for ever, also when the head is long dead."""
+    while True:
+        try:
+            head = socket.create_connection((options.master_addr or "127.0.0.1", options.master_port), timeout=5)
+            head.settimeout(None)
+            break
+        except OSError:
+            time.sleep(0.2)
+    log(f"Connected to {options.master_addr}:{options.master_port} as rank {options.node_rank}", "Worker")
+    if not head.recv(64):
+        fail_start("torch.distributed.DistNetworkError: the head closed the connection during rendezvous")
+    load_model(options, 0.8 * seconds("load_seconds", 2))
+    head.sendall(b"loaded\n")
+    log("Waiting for work from the head", "Worker")
+    threading.Event().wait()
+    leave(0)
+
+
+# --- Start and stop --------------------------------------------------------------------------------------------------
+
+
+def context_length(options: argparse.Namespace) -> int:
+    if options.max_model_len and options.max_model_len > 0:
+        return int(options.max_model_len)
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return int(json.loads((Path(options.model) / "config.json").read_text())["max_position_embeddings"])
+    return 4096
+
+
+def load_model(options: argparse.Namespace, duration: float) -> None:
+    log(f"Starting to load model {options.model}...", "Worker")
+    time.sleep(duration / 2)
+    if switched("exit_loading"):
+        fail_start("RuntimeError: the stand-in was told to fail while loading")
+    time.sleep(duration / 2)
+    log(f"Loading weights took {duration:.2f} seconds", "Worker")
+    log(f"Model loading took 0.01 GiB memory and {duration:.6f} seconds", "Worker")
+
+
+def start_engine(options: argparse.Namespace) -> Engine:
+    duration = seconds("load_seconds", 2)
+    config = f"model='{options.model}', tensor_parallel_size={options.tensor_parallel_size}, nnodes={options.nnodes}"
+    log(f"Initializing a V1 LLM engine (v{VERSION}) with config: {config}", "EngineCore")
+    utilization = options.gpu_memory_utilization
+    if switched("refuse_memory"):
+        fail_start(
+            "ValueError: Free memory on device cuda:0 (40.12/121.63 GiB) on startup is less than desired GPU memory "
+            f"utilization ({utilization}, {121.63 * utilization:.2f} GiB). Decrease GPU memory utilization or reduce "
+            "GPU memory used by other processes."
+        )
+    followers = gather(options) if options.nnodes > 1 else []
+    load_model(options, 0.8 * duration)
+    for follower in followers:
+        if not follower.recv(64):
+            fail_start("RuntimeError: a follower was lost while loading")
+    engine = Engine(options, context_length(options))
+    for follower in followers:
+        threading.Thread(target=watch, args=(engine, follower), daemon=True).start()
+    log(f"Available KV cache memory: {engine.kv_tokens * 18e3 / 2**30:.2f} GiB", "Worker")
+    if engine.kv_tokens < engine.max_model_len:
+        fail_start(
+            f"ValueError: To serve at least one request with the model's max seq len ({engine.max_model_len}), more KV "
+            "cache is needed than there is. Based on the available memory, the estimated maximum model length is "
+            f"{engine.kv_tokens}."
+        )
+    log(
+        f"CPU KV cache size: {engine.kv_tokens:,} tokens, Maximum concurrency for {engine.max_model_len:,} tokens per "
+        f"request: {engine.concurrency:.2f}x",
+        "EngineCore",
+    )
+    time.sleep(0.1 * duration)
+    log(f"init engine (profile, create kv cache, warmup model) took {duration:.2f} s", "EngineCore")
+    return engine
+
+
+def drain(engine: Engine, timeout: float) -> None:
+    """Let running requests end within the timeout; cut off what is left."""
+    with engine.lock:
+        engine.draining = True
+        engine.lock.wait_for(lambda: not (engine.running or engine.waiting), timeout)
+    engine.aborted.set()
+    with engine.lock:
+        engine.lock.wait_for(lambda: not (engine.running or engine.waiting), 2)
+    time.sleep(0.2)  # the last bytes of the last answer are written after its place is given back
+
+
+def serve(options: argparse.Namespace) -> NoReturn:
+    log(f"vLLM API server version {VERSION}")
+    log(f"non-default args: model={options.model!r}, served_model_name={options.names}")
+    server = Server((options.host or "", options.port), Handler, bind_and_activate=False)
+    try:
+        if not options.headless:
+            server.server_bind()  # early and without listening, as the real one: connections are refused until ready
+    except OSError as error:
+        log(f"OSError: [Errno {error.errno}] {error.strerror}: port {options.port}", level="ERROR")
+        leave(1)
+    time.sleep(0.1 * seconds("load_seconds", 2))  # imports: a signal still kills
+
+    stop, ready, signals = threading.Event(), threading.Event(), []
+
+    def on_signal(number: int, _frame: object) -> None:
+        signals.append(number)
+        if options.node_rank or (not ready.is_set() and len(signals) > 1):
+            leave(0)
+        if ready.is_set():  # the first signal while loading is lost
+            stop.set()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    if options.node_rank:
+        follow(options)
+    engine = Handler.engine = start_engine(options)
+    log(f"Starting vLLM server on http://{options.host or '0.0.0.0'}:{options.port}")
+    log_web(f"Started server process [{os.getpid()}]")
+    log_web("Waiting for application startup.")
+    server.server_activate()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    ready.set()
+    log_web("Application startup complete.")
+
+    born = time.monotonic()
+    while not stop.wait(0.1):
+        after = seconds("exit_after", 0)
+        if after and time.monotonic() - born >= after:
+            engine.die()
+    log(f"[shutdown] API server: shutdown triggered, timeout={options.shutdown_timeout}")
+    drain(engine, options.shutdown_timeout)
+    log_web("Application shutdown complete.")
+    leave(0)
+
+
+def main() -> None:
+    options = parse(sys.argv[1:])
+    if not options.check_arguments:
+        serve(options)
+
+
+if __name__ == "__main__":
+    main()
