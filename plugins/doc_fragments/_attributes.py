@@ -17,5 +17,5 @@ attributes:
   diff_mode:
     description: Will return details on what has changed, or would change in C(check_mode), when in diff mode.
   idempotent:
-    description: When run twice in a row outside C(check_mode) with the same arguments, the second run reports no change.
+    description: The second of two equal runs in a row, outside C(check_mode), reports no change.
 """

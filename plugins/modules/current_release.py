@@ -1,0 +1,108 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: current_release
+short_description: Choose which release on a host runs at the next start
+version_added: "1.0.0"
+author: gb10.vllm contributors (@gb10-vllm)
+description:
+  - Points the link C(current) to a release that is on the host, and C(previous) to the one that was current before; each link
+    is switched in one step. Then makes systemd read the release's time budgets.
+  - Changes only these two links. Never starts, stops or restarts anything; it refuses while the engine's unit runs, because
+    what C(current) says and what runs would differ from then on.
+extends_documentation_fragment:
+  - gb10.vllm._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  base_dir:
+    description: Folder of the collection's files on the host.
+    type: path
+    default: /etc/gb10-vllm
+  release:
+    description: Id of the release that becomes current. It must be on the host.
+    type: str
+    required: true
+seealso:
+  - module: gb10.vllm.release
+"""
+
+EXAMPLES = r"""
+- name: Run the staged release from now on
+  gb10.vllm.current_release:
+    release: replicated-3fa91c2b7d10
+"""
+
+RETURN = r"""
+current:
+  description: Id of the current release.
+  type: str
+  returned: always
+previous:
+  description: Id of the release that was current before, empty if there was none.
+  type: str
+  returned: always
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.vllm.plugins.module_utils import _host
+
+RUNNING = ("active", "activating", "deactivating", "reloading")
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "base_dir": {"type": "path", "default": "/etc/gb10-vllm"},
+            "release": {"type": "str", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    base, wanted = module.params["base_dir"], module.params["release"]
+    try:
+        current, previous = _host.linked_release(base, "current"), _host.linked_release(base, "previous")
+        changed = current != wanted
+        after = (wanted, current if changed else previous)
+        if changed and not module.check_mode:
+            if not (Path(base) / "releases" / wanted / "start").is_file():
+                module.fail_json(
+                    msg=f"release {wanted} is not on this host ({base}/releases); stage it first (playbook site.yml)"
+                )
+            state = _host.unit_state()
+            if state["ActiveState"] in RUNNING:
+                module.fail_json(
+                    msg=f"{_host.UNIT} is {state['ActiveState']} on release {current}; it is stopped before the release is switched "
+                    f"(playbook cutover.yml does both)"
+                )
+            if current:
+                # previous first: a crash between the two steps leaves both links on the release that ran.
+                _host.link_atomically(f"releases/{current}", f"{base}/previous")
+            _host.link_atomically(f"releases/{wanted}", f"{base}/current")
+            _host.run(["systemctl", "daemon-reload"])
+    except (OSError, _host.HostError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=changed,
+        current=after[0],
+        previous=after[1] or "",
+        diff={
+            "before": f"current: {current}\nprevious: {previous}\n",
+            "after": f"current: {after[0]}\nprevious: {after[1]}\n",
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
