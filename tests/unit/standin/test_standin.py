@@ -164,7 +164,7 @@ def test_first_sigterm_while_loading_is_lost(start: Start) -> None:
 
 
 def test_second_sigterm_while_loading_ends_it(start: Start) -> None:
-    server = start(load_seconds="60")
+    server = start(load_seconds="15")
     server.wait_log("Starting to load model", 20)
     server.process.terminate()
     time.sleep(0.2)  # two signals in one moment are one
