@@ -47,10 +47,13 @@ class Reply:
 
 
 class Server:
-    """One process that runs `<command> serve ...`; its output goes to a file, as it would to a journal."""
+    """One process, with {port} in its command replaced; its output goes to a file, as it would to a journal."""
 
-    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
-        self.port = free_port()
+    def __init__(
+        self, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None, port_taken: bool = False
+    ) -> None:
+        self.taken = socket.create_server(("127.0.0.1", 0)) if port_taken else None
+        self.port = int(self.taken.getsockname()[1]) if self.taken else free_port()
         self.log_file = log
         argv = [word.replace("{port}", str(self.port)) for word in command]
         with log.open("wb") as output:
@@ -73,6 +76,8 @@ class Server:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        if self.taken:
+            self.taken.close()
 
     @property
     def log(self) -> str:

@@ -192,6 +192,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     options = make_parser().parse_args(dashed)
     if options.enable_auto_tool_choice and not options.tool_call_parser:
         raise TypeError("Error: --enable-auto-tool-choice requires --tool-call-parser")
+    if not 0 < options.gpu_memory_utilization <= 1:
+        raise ValueError(f"argument --gpu-memory-utilization: {options.gpu_memory_utilization} is not in (0, 1]")
     options.names = options.served_model_name or [options.model]
     options.keys = options.api_key or [key for key in [os.environ.get("VLLM_API_KEY")] if key]
     return options
@@ -611,7 +613,7 @@ def serve(options: argparse.Namespace) -> NoReturn:
         if not options.headless:
             server.server_bind()  # early and without listening, as the real one: connections are refused until ready
     except OSError as error:
-        log(f"OSError: [Errno {error.errno}] {error.strerror}: port {options.port}", level="ERROR")
+        log(f"OSError: [Errno {error.errno}] {os.strerror(error.errno or 0)}", level="ERROR")
         leave(1)
     time.sleep(0.1 * seconds("load_seconds", 2))  # imports: a signal still kills
 
