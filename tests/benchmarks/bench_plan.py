@@ -149,6 +149,8 @@ def judge(row: Row) -> Result:
         return Result(UNKNOWN, f"config is incomplete or malformed: {error}")
     except units.PlanError as error:
         return Result(UNKNOWN, str(error))
+    if row.get("pipeline_parallel_size", config.get("pipeline_parallel_size", 1)) not in (None, 1):
+        return Result(UNKNOWN, "pipeline stages are not modelled")
     separate = re.search(r"drafter|dflash|eagle|medusa", str(row.get("model", "")), re.IGNORECASE)
     if separate and not drafter_count:
         return Result(UNKNOWN, "the layers of its separate drafter are not stated")

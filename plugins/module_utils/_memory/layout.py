@@ -162,6 +162,17 @@ class Layout:
         wanted = max(requests, tokens / self.settings.max_model_len, 1)
         return (math.ceil(round(wanted * self.blocks_per_request(), 6)) + 1) * self.block_bytes
 
+    def longest(self, blocks: int) -> int:
+        """The longest request in tokens, up to ``max_model_len``, that fits beside the engine's own block; 0 if none."""
+        low, high = 0, self.settings.max_model_len
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.blocks_per_request(middle) < blocks:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
     def max_num_seqs(self, blocks: int) -> int:
         """Upper bound of ``--max-num-seqs``.
 

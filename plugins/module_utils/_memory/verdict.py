@@ -61,6 +61,7 @@ def plan_site(
     ranks: tuple[HostPlan, ...] = ()
     if pair is not None and len(hosts) > 1:
         ranks = tuple(plan_host(host, pair, demand, pair_fixed.get(host.name)) for host in hosts)
+    longest = {plan.host: copy.layout.longest(plan.blocks) if copy.layout else 0 for plan in copies}
     sums = [explain(host, copy, plan) for host, plan in zip(hosts, copies, strict=True)]
     failing = [plan for plan in copies if not plan.holds]
     if not failing:
@@ -78,6 +79,8 @@ def plan_site(
             "neither fits: ask for less, a shorter max_model_len, a smaller cache type, or move other work away"
         )
         reasons += [f"split: {_reason(plan, demand)}" for plan in ranks if not plan.holds]
+        too_long = [host for host, length in longest.items() if 0 < length < copy.settings.max_model_len]
+        reasons += [f"{host}: the longest request that fits is {longest[host]:,} tokens" for host in too_long]
         if not ranks:
             reasons.append("a split was not planned, since it needs a second host and its own arguments")
     return SitePlan(answer, (*reasons, *sums), copies, ranks)
