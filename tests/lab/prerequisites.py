@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Debian packages the lab needs on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from shell import LabError, say, step
+
+# What must be there (a command, or a file by its absolute path) and the package that brings it.
+NEEDS = {
+    "mmdebstrap": "mmdebstrap",
+    "systemd-nspawn": "systemd-container",
+    "docker-registry": "docker-registry",
+    "skopeo": "skopeo",
+    "ip": "iproute2",
+    "ssh": "openssh-client",
+    "unshare": "util-linux",
+    "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
+}
+
+
+def missing_packages() -> list[str]:
+    def there(need: str) -> bool:
+        return Path(need).exists() if need.startswith("/") else shutil.which(need) is not None
+
+    return sorted({package for need, package in NEEDS.items() if not there(need)})
+
+
+def install() -> None:
+    packages = missing_packages()
+    if not packages:
+        return
+    apt_install(packages)
+    if "docker-registry" in packages and Path("/run/systemd/system").exists():
+        # The package starts a service of its own on the lab's port; the lab runs the program itself.
+        subprocess.run(["systemctl", "disable", "--now", "docker-registry"], timeout=60, check=False)
+        say("switched off the machine's own docker-registry.service, which the package had started")
+
+
+def apt_install(packages: list[str]) -> None:
+    if shutil.which("apt-get") is None:
+        raise LabError(f"the lab needs {', '.join(packages)}, and this machine has no apt-get to install them with")
+    with step(f"apt-get installed {' '.join(packages)} on this machine"):
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        patient = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+            done = subprocess.run(
+                [*patient, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=900, check=False,
+            )
+            if done.returncode != 0 and arguments[0] == "install":
+                raise LabError(f"apt-get could not install {' '.join(packages)}: {done.stderr.strip()}")
