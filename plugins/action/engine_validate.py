@@ -48,6 +48,7 @@ class ActionModule(ActionBase):
                 "name": options["host"],
                 "topology": values["topology"],
                 "address": values["address"],
+                "link_address": values["link_address"],
                 "port": values["port"],
             },
         }

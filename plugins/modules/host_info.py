@@ -13,7 +13,7 @@ author: gb10.vllm contributors (@gb10-vllm)
 description:
   - Looks for what an engine needs on a host and reports every missing thing with the way out, all at once. These are systemd, a
     container engine that answers, the GPU runtime where GPUs are asked for, the devices, an address of the host, the link's
-    interface, room on the disk, and a port that nobody else has.
+    interface, the other hosts of the pair, room on the disk, and a port that nobody else has.
   - Changes nothing.
 extends_documentation_fragment:
   - gb10.vllm._attributes
@@ -46,6 +46,13 @@ options:
     description: Network interface that must exist and be up; not looked at when empty.
     type: str
     default: ""
+  peers:
+    description:
+      - Addresses of the other hosts of the pair on the direct link, each of which must answer.
+      - A host that refuses a connection has answered; asked are the ports of ssh and discard.
+    type: list
+    elements: str
+    default: []
   folder:
     description: Folder for releases and caches; the file system of its nearest existing parent is looked at.
     type: path
@@ -78,12 +85,16 @@ docker_version:
 import json
 import os
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.vllm.plugins.module_utils import _host
 from ansible_collections.gb10.vllm.plugins.module_utils._release import CONTAINER
+
+# ssh, and the discard port, which nobody has: a firewall that lets the pair's traffic pass lets the refusal pass too.
+PEER_PORTS = (22, 9)
 
 
 def docker_problems(gpus: bool) -> tuple[str, list[str]]:
@@ -127,6 +138,19 @@ def network_problems(address: str, interface: str) -> list[str]:
     return problems
 
 
+def answers(peer: str) -> bool:
+    """Whether a host is there: it accepts a connection or refuses it, instead of being silent."""
+    for port in PEER_PORTS:
+        try:
+            socket.create_connection((peer, port), timeout=2).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            continue
+        return True
+    return False
+
+
 def port_problems(port: int) -> list[str]:
     """The port may be open if it is our own engine that has it."""
     ours = _host.unit_state()["ActiveState"] in ("active", "activating") or _host.container_state(CONTAINER)
@@ -159,6 +183,11 @@ def problems_of(options: dict[str, Any]) -> tuple[str, list[str]]:
         if not os.path.exists(device)
     ]
     problems += network_problems(options["address"], options["interface"])
+    problems += [
+        f"the host of the pair at vllm_link_address {peer} does not answer: bring the direct link up, or correct the address"
+        for peer in options["peers"]
+        if not answers(peer)
+    ]
     if version:
         problems += port_problems(options["port"])
     problems += disk_problems(options["folder"], options["free_gib"])
@@ -173,6 +202,7 @@ def main() -> None:
             "port": {"type": "int", "default": 8000},
             "address": {"type": "str", "default": ""},
             "interface": {"type": "str", "default": ""},
+            "peers": {"type": "list", "elements": "str", "default": []},
             "folder": {"type": "path", "default": "/var/lib/gb10-vllm"},
             "free_gib": {"type": "float", "default": 1},
         },
