@@ -67,9 +67,11 @@ def compile_bytecode() -> None:
         with step("engine packages compiled"):
             _point_current_here()
             command = [f"python{PYTHON}", "-m", "compileall", "-q", "-j0", f"{ENGINE_IN_HOST}/current/site-packages"]
-            # Templates that are no valid Python make compileall end with 1.
+            # Templates that are no valid Python make compileall end with 1, so its result is looked at instead.
             tolerant = ["sh", "-c", '"$@" || test $? = 1', "compile", *command]
             trees.run_inside(tolerant, {FOLDERS.engines: ENGINE_IN_HOST}, _log("compile"), timeout=600)
+            if not any((folder() / "site-packages" / "vllm" / "__pycache__").glob("*.pyc")):
+                raise LabError(f"the engine's packages were not compiled, see {_log('compile')}")
             write_atomically(_complete(), "")
     _point_current_here()
 

@@ -96,7 +96,7 @@ def _wait(
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise LabError(f"{process.args!r} did not end within {timeout:.0f} s, see {log}")
+            raise LabError(f"a long step did not end within {timeout:.0f} s, see {log}")
         try:
             return process.wait(min(left, 15))
         except subprocess.TimeoutExpired:

@@ -90,6 +90,7 @@ mount --bind "$base" "$base"
 while [ "$1" != -- ]; do mount --bind "$1" "$base$2"; shift 2; done
 shift
 mount -t tmpfs tmpfs "$base/tmp"
+mount -t tmpfs tmpfs "$base/dev/shm"
 mount -t proc proc "$base/proc"
 mount -o remount,bind,ro "$base"
 exec chroot "$base" env HOME=/tmp "$@"
