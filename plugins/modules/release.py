@@ -167,6 +167,10 @@ start:
   description: The start file.
   type: str
   returned: always
+ran:
+  description: Whether the release is the current one or the one before, so that its image has accepted its arguments already.
+  type: bool
+  returned: always
 """
 
 import getpass
@@ -292,6 +296,7 @@ def main() -> None:
         path=str(folder),
         manifest=manifest,
         start=rendered["start"],
+        ran=identity in (current, _host.linked_release(options["base_dir"], "previous")),
         diff={
             "before_header": f"start of {current}" if current else "no current release",
             "after_header": f"start of {identity}",
