@@ -26,12 +26,22 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "plugins" / "module_utils"))
+if "ansible_collections" not in sys.modules:
+    sys.path.insert(0, str(HERE.parents[1] / ".collections"))
 
-from _memory import grouping, layout, shape, units  # noqa: E402
+from ansible_collections.gb10.vllm.plugins.module_utils._memory import (  # noqa: E402
+    budget,
+    grouping,
+    host,
+    layout,
+    shape,
+    units,
+    verdict,
+    weights,
+)
 
 Row = dict[str, Any]
 EQUAL, RATIO, UNKNOWN, DIFFERS = "equal", "ratio", "unknown", "DIFFERS"
@@ -40,7 +50,7 @@ _INDEXED = {"indexer_head_dim": 128, "indexer_kv_heads": 1, "indexer_compress_ra
             "mamba_ssm_dtype": "float32", "mtp_layers": 1}  # fmt: skip
 _MOST_DRAFTS = 16
 _KERNEL_BLOCKS = (16, 32, 64, 128)
-_BATCHES = (2048, 4096, 8192, 16384)
+_BATCHES = (2048, 4096, 8192, 16384, 32768)
 
 
 @dataclass(frozen=True)
@@ -75,11 +85,13 @@ def model_config(row: Row) -> dict[str, Any]:
 
 def kv_dtypes(row: Row) -> tuple[str, ...]:
     """The cache types an observation may mean."""
-    text = str(row.get("kv_cache_dtype") or "not stated")
-    inner = re.search(r"\((\w+)\)", text)
-    if inner or text.startswith("auto"):
-        return (inner[1] if inner else "bf16",)
-    return ("bf16", "fp8") if text == "not stated" else (text,)
+    text = str(row.get("kv_cache_dtype") or "not stated").lower()
+    if text == "not stated":
+        return ("bf16", "fp8")
+    if text.startswith("auto"):
+        resolved = re.search(r"\((?:resolved \w* ?)?(\w+)\)", text)
+        return (resolved[1] if resolved else "bf16",)
+    return (re.split(r"[ (]", text)[0],)
 
 
 def candidates(row: Row, model: shape.ModelShape, drafter: shape.AttentionLayers | None) -> Iterator[layout.Layout]:
@@ -216,8 +228,6 @@ def unmatched(row: Row, options: list[layout.Layout]) -> Result:
 
 def plan_seconds() -> float:
     """CPU seconds of one host's plan, from the configuration to the verdict."""
-    from _memory import budget, host, verdict, weights
-
     begin = time.process_time()
     config = model_config({"config": {"num_hidden_layers": 48, "indexed_attention_layers": 12, "linear_layers": 36,
                                       "num_key_value_heads": 2, "head_dim": 256, "linear_num_key_heads": 16,

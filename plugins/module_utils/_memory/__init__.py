@@ -16,4 +16,5 @@ One file per concern, in the order in which a plan is made:
 - ``budget``, ``verdict``: one host, then the site
 - ``startup_log``, ``cache_info``: what the engine says about itself
 - ``compare``: plan against reality
+- ``inputs``, ``wire``: all of it as plain data, for actions, filters and modules
 """

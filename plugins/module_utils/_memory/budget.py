@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .grouping import make_layout
 from .host import HostMemory
 from .layout import Layout, Settings
-from .measured import Measurement, RequestCost, cost_of_layout, cost_of_measurements, reproduces
+from .measured import START_ONCE, Measurement, RequestCost, cost_of_layout, cost_of_measurements, reproduces
 from .shape import ModelShape
 from .units import LayoutUnknown, PlanError, from_gib, hundredths_above, hundredths_below, share
 from .weights import Weights
@@ -101,6 +101,8 @@ def make_variant(
     try:
         layout = None if shape is None else make_layout(shape, settings)
     except LayoutUnknown as error:
+        if not starts:
+            raise LayoutUnknown(f"{error}; {START_ONCE}", error.key) from error
         layout, note = None, str(error)
     if layout is not None:
         if all(reproduces(layout, start) for start in starts[-1:]):

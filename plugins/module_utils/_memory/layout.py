@@ -18,6 +18,20 @@ from .units import PlanError, ceil_div
 CACHE_MODES = ("none", "align", "all")
 # From 0.20.1 on, "KV cache size: N tokens" is concurrency x length; before, it was a count of whole blocks.
 _NEW_SIZE = (0, 20, 1)
+_SEVERAL_BATCHES_SINCE = (0, 26, 0)
+
+
+def batches_in_flight(version: str = "", asynchronous: bool = True) -> int:
+    """Batches that windows must hold at once, without pipeline stages.
+
+    Args:
+        version: the build. Up to 0.25 it is one; an unknown build counts as a recent one, which needs more cache.
+        asynchronous: False with ``--no-async-scheduling`` on the V1 runner.
+    """
+    build = release(version)
+    if build is not None and build < _SEVERAL_BATCHES_SINCE:
+        return 1
+    return 2 if asynchronous else 1
 
 
 @dataclass(frozen=True)
@@ -36,8 +50,7 @@ class Settings:
         block_size: tokens of one block as the attention backend wants it, before any alignment with recurrent layers
             (16 on a GB10 with the default backends, 64 or 128 with B12X, 64 with sparse MLA, 128 on a CPU).
         batched_tokens: ``--max-num-batched-tokens``; windows must hold a batch in flight.
-        batches: batches in flight: 1 up to 0.25; later 2 with asynchronous scheduling on the V1 runner and pipeline
-            stages + 1 on the V2 runner.
+        batches: batches in flight, see ``batches_in_flight``.
         model_bytes: bytes of an element of the model's own type, 2 or 4.
         version: the build, empty if unknown; old builds group a little differently.
     """
@@ -58,8 +71,9 @@ class Settings:
     def __post_init__(self) -> None:
         for name, least in (("max_model_len", 1), ("ranks", 1), ("context_ranks", 1), ("draft_tokens", 0),
                             ("block_size", 1), ("batched_tokens", 1), ("batches", 1)):  # fmt: skip
-            if getattr(self, name) < least:
-                raise PlanError(f"{name} is {getattr(self, name)}, expected at least {least}", name)
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise PlanError(f"{name} is {value!r}, expected a whole number of at least {least}", name)
         if self.cache_mode not in CACHE_MODES:
             raise PlanError(
                 f"cache_mode is {self.cache_mode!r}, expected one of {', '.join(CACHE_MODES)}", "cache_mode"

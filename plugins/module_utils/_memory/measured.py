@@ -14,6 +14,9 @@ from .units import GIB, PlanError
 _GIB_ROUNDING = GIB // 200
 """Half of the last digit of a GiB figure printed with two decimals."""
 
+START_ONCE = "start it once with a small utilization, the next plan uses its figures"
+"""The way out where the layout of a cache is not known."""
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -107,11 +110,7 @@ def cost_of_measurements(starts: Sequence[Measurement], max_model_len: int) -> R
         PlanError: there is no start to plan from.
     """
     if not starts:
-        raise PlanError(
-            "the cache layout of this model is not known and no earlier start was measured; start it once with a small "
-            "utilization, the next plan uses its figures",
-            "measured",
-        )
+        raise PlanError(f"no earlier start was measured; {START_ONCE}", "starts")
     last = starts[-1]
     same = next((start for start in reversed(starts) if start.max_model_len == max_model_len), None)
     if same is not None:

@@ -63,6 +63,12 @@ def plan_site(
         ranks = tuple(plan_host(host, pair, demand, pair_fixed.get(host.name)) for host in hosts)
     longest = {plan.host: copy.layout.longest(plan.blocks) if copy.layout else 0 for plan in copies}
     sums = [explain(host, copy, plan) for host, plan in zip(hosts, copies, strict=True)]
+    sums += [
+        f"{plan.host}: max_num_seqs {demand.max_num_seqs} is lowered to {plan.max_num_seqs}, the most that "
+        f"{plan.blocks} cache blocks allow"
+        for plan in copies
+        if 0 < plan.max_num_seqs < demand.max_num_seqs
+    ]
     failing = [plan for plan in copies if not plan.holds]
     if not failing:
         verdict = f"every host holds {_asked(demand)}: replicate"

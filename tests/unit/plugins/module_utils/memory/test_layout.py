@@ -192,6 +192,14 @@ def test_batches_in_flight_widen_windows() -> None:
     assert two.blocks_per_request() - one.blocks_per_request() == 1024 // 16
 
 
+@pytest.mark.parametrize(
+    ("version", "asynchronous", "expected"),
+    [("0.25.1", True, 1), ("0.29.0", True, 2), ("0.33.0", False, 1), ("", True, 2), ("0.29.1rc1.dev17", True, 2)],
+)
+def test_batches_by_build(version: str, asynchronous: bool, expected: int) -> None:
+    assert layout.batches_in_flight(version, asynchronous) == expected
+
+
 def test_demand_includes_the_engines_own_block() -> None:
     result = made(models.DENSE, 2048, block_size=128)
     assert result.bytes_for(2) == (2 * 16 + 1) * result.block_bytes
@@ -217,8 +225,9 @@ def test_refusals(config: dict[str, Any], more: dict[str, Any], key: str) -> Non
 
 @pytest.mark.parametrize("name", ["max_model_len", "ranks", "block_size", "batched_tokens"])
 def test_settings_are_checked(name: str) -> None:
+    settings: dict[str, Any] = {"max_model_len": 10, name: 0}
     with pytest.raises(units.PlanError, match=name):
-        layout.Settings(**{"max_model_len": 10, name: 0})
+        layout.Settings(**settings)
     with pytest.raises(units.PlanError, match="cache_mode"):
         layout.Settings(10, cache_mode="some")
 

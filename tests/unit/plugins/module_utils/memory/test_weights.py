@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,12 +27,16 @@ def shard(tensors: dict[str, tuple[str, list[int]]], **header: Any) -> bytes:
     return len(raw).to_bytes(8, "little") + raw
 
 
-def reader(data: bytes, most: int = 1 << 30) -> Callable[[int, int], bytes]:
-    def read(offset: int, count: int) -> bytes:
-        assert offset + count <= len(data) + 8 or count > most, "more than the header was asked for"
-        return data[offset : offset + count]
+class File:
+    """A file that remembers what was read of it."""
 
-    return read
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.asked: list[tuple[int, int]] = []
+
+    def __call__(self, offset: int, count: int) -> bytes:
+        self.asked.append((offset, count))
+        return self.data[offset : offset + count]
 
 
 MODEL = {
@@ -47,7 +50,9 @@ MODEL = {
 
 
 def test_header() -> None:
-    tensors = weights.read_header(reader(shard(MODEL, __metadata__={"format": "pt"})))
+    file = File(shard(MODEL, __metadata__={"format": "pt"}))
+    tensors = weights.read_header(file)
+    assert file.asked == [(0, 8), (8, len(file.data) - 8)]
     assert [tensor.size for tensor in tensors] == [256, 64, 128, 32, 10, 1000]
 
 
@@ -61,7 +66,7 @@ def test_header() -> None:
     ],
 )
 def test_only_what_is_loaded_counts(options: dict[str, Any], size: int) -> None:
-    tensors = weights.read_header(reader(shard(MODEL)))
+    tensors = weights.read_header(File(shard(MODEL)))
     found = weights.sum_tensors([*tensors, *tensors], layers=6, **options)
     assert (found.size, found.source) == (size, "headers")
     assert "160 bytes of draft layers" in found.note
@@ -82,13 +87,13 @@ def test_only_what_is_loaded_counts(options: dict[str, Any], size: int) -> None:
 )
 def test_broken_files(data: bytes, text: str) -> None:
     with pytest.raises(units.PlanError, match=text) as refused:
-        weights.read_header(lambda offset, count: data[offset : offset + count], "model-00001.safetensors")
+        weights.read_header(File(data), "model-00001.safetensors")
     assert refused.value.key == "model-00001.safetensors"
 
 
 def test_a_type_that_is_new_is_believed() -> None:
     entry = {"dtype": "NEW", "shape": [2], "data_offsets": [0, 5]}
-    assert weights.read_header(reader(shard({}, a=entry)))[0].size == 5
+    assert weights.read_header(File(shard({}, a=entry)))[0].size == 5
 
 
 @pytest.mark.parametrize("metadata", [{"total_size": 1000}, {"total_size": 1000.0}])
@@ -125,7 +130,7 @@ def test_a_large_model_takes_little_time() -> None:
     names = [f"model.layers.{layer}.mlp.experts.{expert}.w" for layer in range(48) for expert in range(40)]
     files = [shard({f"{name}.{part}": ("BF16", [64, 64]) for name in names[part::8]}) for part in range(8)]
     begin = time.process_time()
-    tensors = [tensor for data in files for tensor in weights.read_header(reader(data))]
+    tensors = [tensor for data in files for tensor in weights.read_header(File(data))]
     total = weights.sum_tensors(tensors, layers=48, drafting=True)
     assert total.size == len(names) * 8192
     assert time.process_time() - begin < 0.2
