@@ -167,6 +167,12 @@ def rewrite_includes(text: bytes, live: str, shadow: str) -> bytes:
     return re.sub(pattern, lambda match: match[1] + shadow.encode() + b"/", text)
 
 
+def redirect_logs(text: bytes, shadow: str) -> bytes:
+    """Let a test open (and so create) logs and the pid file in the shadow instead of where the configuration says."""
+    pattern = rb"""(\b(?:access_log|error_log|pid)\s+)/[^\s;]*?([^\s;/]+)(?=[\s;])"""
+    return re.sub(pattern, lambda match: match[1] + shadow.encode() + b"/" + match[2], text)
+
+
 def included_files(dump: str) -> set[str]:
     """The files of which `nginx -T` says that they are part of the configuration."""
     return set(re.findall(r"^# configuration file (.+):$", dump, re.MULTILINE))

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
     count_connections,
     error_line,
     included_files,
+    redirect_logs,
     reload_is_proven,
     rewrite_includes,
 )
@@ -81,11 +82,14 @@ class Nginx:
         finally:
             os.close(handle)
 
-    def test(self, files: Mapping[str, str | None]) -> None:
-        """Let nginx read a shadow of the configuration that contains these files (None: without that file)."""
+    def test(self, files: Mapping[str, str | None], traceless: bool = False) -> None:
+        """Let nginx read a shadow of the configuration that contains these files (None: without that file).
+
+        As with `nginx -t`, the log files it names are opened, so new ones are created; not so with `traceless`.
+        """
         shadow = tempfile.mkdtemp(prefix="gb10-vllm-nginx-")
         try:
-            self._shadow(shadow, files)
+            self._shadow(shadow, files, traceless)
             command = [self.program or "nginx", "-T", "-c", f"{shadow}/nginx.conf"]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
             if done.returncode != 0:
@@ -107,20 +111,25 @@ class Nginx:
         finally:
             shutil.rmtree(shadow, ignore_errors=True)
 
-    def _shadow(self, shadow: str, files: Mapping[str, str | None]) -> None:
+    def _shadow(self, shadow: str, files: Mapping[str, str | None], traceless: bool) -> None:
         live = str(self.conf_dir)
         real = os.path.realpath(live)
+
+        def rewrite(text: bytes) -> bytes:
+            text = rewrite_includes(text, live, shadow)
+            return redirect_logs(text, shadow) if traceless else text
+
         for folder, folders, names in os.walk(live):
             target = Path(shadow) / os.path.relpath(folder, live)
             target.mkdir(exist_ok=True)
             for name in [*names, *(name for name in folders if os.path.islink(f"{folder}/{name}"))]:
-                _mirror(Path(folder) / name, target / name, live, real, shadow)
+                _mirror(Path(folder) / name, target / name, (live, real), shadow, rewrite)
         for name, text in files.items():
             path = Path(shadow) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
             if text is not None:
-                path.write_bytes(rewrite_includes(text.encode(), live, shadow))
+                path.write_bytes(rewrite(text.encode()))
 
     def apply(self, files: Mapping[str, str | None]) -> float | None:
         """Test, replace, reload, prove. Returns when the proof was there, None when nginx is not running.
@@ -236,16 +245,15 @@ _HOW_TO_INCLUDE = {
 }
 
 
-def _mirror(source: Path, copy: Path, live: str, real: str, shadow: str) -> None:
-    """Files with includes to rewrite are copied; everything else, keys for example, is only linked to."""
+def _mirror(source: Path, copy: Path, tops: tuple[str, str], shadow: str, rewrite: Callable[[bytes], bytes]) -> None:
+    """Files with something to rewrite are copied; everything else, keys for example, is only linked to."""
     if source.is_symlink():
-        goal = os.path.join(os.path.realpath(source.parent), os.readlink(source))
-        goal = os.path.normpath(goal)
-        inside = next((goal[len(top) :] for top in (live, real) if goal.startswith(f"{top}/")), None)
+        goal = os.path.normpath(os.path.join(os.path.realpath(source.parent), os.readlink(source)))
+        inside = next((goal[len(top) :] for top in tops if goal.startswith(f"{top}/")), None)
         copy.symlink_to(goal if inside is None else shadow + inside)
     elif source.is_file():
         text = source.read_bytes() if source.stat().st_size <= _BIGGEST_CONFIG_FILE else b""
-        rewritten = rewrite_includes(text, live, shadow)
+        rewritten = rewrite(text)
         if rewritten == text:
             copy.symlink_to(source)
         else:

@@ -62,7 +62,8 @@ def emergency(log: Path, offset: int, master: int) -> str:
     with log.open("rb") as stream:
         stream.seek(offset)
         lines = stream.read().decode(errors="replace").splitlines()
-    own = [line for line in lines if f" {master}#" in line and ("[emerg]" in line or "[alert]" in line)]
+    # Only [emerg]: an [alert] about a dying worker says nothing about the reload.
+    own = [line for line in lines if f" {master}#" in line and "[emerg]" in line]
     return error_line("\n".join(own)) if own else ""
 
 

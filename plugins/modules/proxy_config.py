@@ -64,8 +64,8 @@ attributes:
   check_mode:
     support: full
     details:
-      - The candidate is tested where nginx is installed; as with every test, nginx opens the log files that it names.
-      - On a host without nginx every file is reported as new and nothing is tested.
+      - The candidate is tested where nginx is running, without creating the log files that it names.
+      - Elsewhere nothing is tested; also on a host without nginx every file is reported as new.
   diff_mode:
     support: full
   idempotent:
@@ -91,7 +91,7 @@ running:
   returned: success
   type: bool
 tested:
-  description: Whether nginx tested the files; false when nothing changed, or in check mode on a host without nginx.
+  description: Whether nginx tested the files; false when nothing changed, or in check mode where nginx does not run.
   returned: success
   type: bool
 reloaded_at:
@@ -145,11 +145,11 @@ def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str,
             for name, text in changes.items()
         ],
     }
-    if not changes or (check_mode and not nginx.program):
+    if not changes or (check_mode and not result["running"]):
         return result
     # Tested with all files, also the unchanged ones: each has to be part of what nginx reads.
     if check_mode:
-        nginx.test(wanted)
+        nginx.test(wanted, traceless=True)
     else:
         result["reloaded_at"] = nginx.apply(wanted)
     result["tested"] = True

@@ -74,7 +74,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - The new list is tested by nginx where nginx is installed, and nothing is written, reloaded or waited for.
+      - The new list is tested where nginx is running, and nothing is written, reloaded or waited for.
       - Where the role has not run yet an empty list is assumed.
   diff_mode:
     support: full
@@ -123,7 +123,7 @@ running:
   returned: success
   type: bool
 tested:
-  description: Whether nginx tested a new list; false when nothing changed, or in check mode on a host without nginx or without the role.
+  description: Whether nginx tested a new list; false when nothing changed, or in check mode where nginx does not run or the role has not run.
   returned: success
   type: bool
 drained:
@@ -215,10 +215,10 @@ def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str,
         "diff": {"before": old, "after": new, "before_header": SERVERS, "after_header": SERVERS},
         "withdrawn": {entry.server for entry in before.servers if entry.name == params["name"]},
     }
-    if not result["changed"] or (check_mode and (text is None or not nginx.program)):
+    if not result["changed"] or (check_mode and (text is None or not result["running"])):
         return result
     if check_mode:
-        nginx.test({SERVERS: new})
+        nginx.test({SERVERS: new}, traceless=True)
     else:
         result["reloaded_at"] = nginx.apply({SERVERS: new})
     result["tested"] = True

@@ -155,13 +155,15 @@ def test_check_mode_writes_nothing(proxy: Any, copies: list[Any]) -> None:
     result = proxy.server("spark1", copies[0].address, check=True)
     assert (result["changed"], result["tested"], result["reloaded_at"]) == (True, True, None)
     assert copies[0].address in result["diff"]["after"]
-    assert proxy.configure(proxy.site(copies, vllm_proxy_retry_after_seconds=9), check=True)["changed"]
+    new = proxy.site(copies).replace("/access.log", "/another.log")
+    assert proxy.configure(new, check=True)["tested"] is True
+    assert not (proxy.folder / "another.log").exists()
     assert tree(proxy.folder) == kept
     assert proxy.info()["worker_pids"] == workers
 
 
 def test_before_the_role_has_run(tmp_path: Path, proxy: Any) -> None:
-    proxy.places["conf_dir"] = str(tmp_path / "fresh")
+    proxy.places |= {"conf_dir": str(tmp_path / "fresh"), "pid_file": str(tmp_path / "none")}
     with pytest.raises(NginxError, match="servers.conf is missing: run the role gb10.vllm.proxy"):
         proxy.server("spark1", "198.51.100.1:8000")
     assert proxy.server("spark1", "198.51.100.1:8000", check=True)["changed"] is True
@@ -177,6 +179,8 @@ def test_before_the_role_has_run(tmp_path: Path, proxy: Any) -> None:
 
 def test_without_a_running_nginx_the_list_is_written_and_it_says_so(proxy: Any, copies: list[Any]) -> None:
     proxy.stop()
+    assert proxy.server("spark1", copies[0].address, check=True)["tested"] is False
+    assert not (proxy.folder / "nginx.pid").exists()
     result = proxy.server("spark1", copies[0].address)
     assert (result["changed"], result["tested"], result["running"], result["reloaded_at"]) == (True, True, False, None)
     assert "takes effect when it starts" in result["msg"]

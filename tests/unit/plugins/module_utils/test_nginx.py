@@ -135,6 +135,21 @@ def test_only_absolute_includes_are_rewritten(before: bytes, after: bytes) -> No
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"access_log /var/log/nginx/a.log main;", b"access_log /tmp/s/a.log main;"),
+        (b"error_log /e.log;", b"error_log /tmp/s/e.log;"),
+        (b"pid\t/run/nginx.pid;", b"pid\t/tmp/s/nginx.pid;"),
+        (b"access_log off;", b"access_log off;"),
+        (b"error_log stderr;", b"error_log stderr;"),
+        (b"root /var/log/nginx/a.log;", b"root /var/log/nginx/a.log;"),
+    ],
+)
+def test_only_logs_and_the_pid_file_are_redirected(before: bytes, after: bytes) -> None:
+    assert nginx.redirect_logs(before, "/tmp/s") == after
+
+
+@pytest.mark.parametrize(
     ("output", "line"),
     [
         (
