@@ -166,7 +166,11 @@ def judge(row: Row) -> Result:
     separate = re.search(r"drafter|dflash|eagle|medusa", str(row.get("model", "")), re.IGNORECASE)
     if separate and not drafter_count:
         return Result(UNKNOWN, "the layers of its separate drafter are not stated")
-    drafter = replace(model.attention[0], count=drafter_count) if drafter_count else None
+    drafter = None
+    if drafter_count:
+        # other heads, as many bytes: only the number of its layers is published, and that they are a kind of their own
+        main = model.attention[0]
+        drafter = replace(main, count=drafter_count, kv_heads=main.kv_heads * 2, dims=main.dims // 2)
     try:
         options = list(candidates(row, model, drafter))
     except units.PlanError as error:

@@ -47,14 +47,16 @@ def make_layout(shape: ModelShape, settings: Settings) -> Layout:
         ShapeRefused: heads do not divide over the ranks.
         LayoutUnknown: the combination is not modelled.
     """
-    kinds = [_kind(layers, settings) for layers in _with_drafts(shape, settings)]
-    if settings.drafter is not None and settings.draft_tokens:
-        kinds.append(replace(_kind(settings.drafter, settings), apart=True))
+    own = len(shape.attention)
+    kinds = [
+        replace(_kind(layers, settings), apart=position >= own)
+        for position, layers in enumerate(_with_drafts(shape, settings))
+    ]
     if any(layers.index_ratio > 1 for layers in shape.attention):
         return _indexed(shape, kinds, settings)
     if shape.state:
         return _hybrid(shape.state[0], kinds, settings)
-    if all(kind.kind == "full" and not kind.apart for kind in kinds):
+    if all(kind.kind == "full" for kind in kinds):
         block_bytes = sum(kind.count * kind.block_size * (kind.token_bytes + kind.side_bytes) for kind in kinds)
         return Layout((Group("full", settings.block_size),), block_bytes, settings)
     kinds = _same_page(kinds)
@@ -63,8 +65,8 @@ def make_layout(shape: ModelShape, settings: Settings) -> Layout:
 
 
 def _with_drafts(shape: ModelShape, settings: Settings) -> list[AttentionLayers]:
-    """The attention layers, with those of the model's own draft head in the kind that they equal."""
-    draft = shape.draft if settings.draft_tokens and settings.drafter is None else None
+    """The attention layers, with the draft layers in the kind that they equal, else as a kind of their own at the end."""
+    draft = (settings.drafter or shape.draft) if settings.draft_tokens else None
     layers = list(shape.attention)
     if draft is None:
         return layers

@@ -44,7 +44,8 @@ class Settings:
         ranks: tensor parallel size, at least 1.
         context_ranks: decode context parallel size, at least 1.
         draft_tokens: tokens drafted per step, 0 without drafting.
-        drafter: attention layers of a separate drafter model, which form a kind of their own; None without one.
+        drafter: attention layers of a separate drafter model, used instead of the model's own draft head; None without one.
+            They are a kind of their own unless they equal one of the model's.
         cache_mode: what recurrent layers keep: ``none`` (no prefix caching), ``align`` (prefix caching; the only other
             form from 0.32 on) or ``all`` (0.17 to 0.29).
         block_size: tokens of one block as the attention backend wants it, before any alignment with recurrent layers

@@ -41,8 +41,8 @@ def to_gib(size: int) -> float:
 
 
 def say_gib(size: int, digits: int = 1) -> str:
-    """A size in bytes as text, for example ``"18.6 GiB"``; in MiB below a tenth of a GiB."""
-    if 0 < abs(size) < GIB // 10:
+    """A size in bytes as text, for example ``"18.6 GiB"``; in MiB where the digits would show nothing."""
+    if 0 < abs(size) * 10**digits < GIB:
         return f"{size / (1 << 20):.1f} MiB"
     return f"{size / GIB:.{digits}f} GiB"
 

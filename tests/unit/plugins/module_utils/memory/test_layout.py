@@ -142,9 +142,20 @@ def test_sparse_latent_has_an_index_row() -> None:
 
 def test_a_separate_drafter_is_a_kind_of_its_own() -> None:
     config = models.gated(40, 2, 32)
-    drafter = shape.AttentionLayers("full", 8, 2, 512)
+    drafter = shape.AttentionLayers("full", 8, 4, 256)
     result = made(config, 262144, draft_tokens=15, drafter=drafter)
     assert (result.block_size, result.blocks_per_request(), result.tokens(3547)) == (1168, 743, 1251446)
+    # equal to the model's own layers it joins them, beside full attention alone it shares their block table
+    assert (
+        sum(
+            group.times
+            for group in made(config, 4096, draft_tokens=15, drafter=shape.AttentionLayers("full", 8, 2, 512)).groups
+        )
+        == 3
+    )
+    dense = made(models.DENSE, 4096, draft_tokens=1, drafter=drafter)
+    assert (sum(group.times for group in dense.groups), dense.block_bytes) == (1, 16 * (2 * 128 + 8 * 2048))
+    assert made(config, 4096, drafter=drafter) == made(config, 4096, drafter=drafter, draft_tokens=0)
 
 
 @pytest.mark.parametrize(
