@@ -196,6 +196,5 @@ def _unit_conf(content: Mapping[str, Any], identity: str) -> str:
         f"TimeoutStartSec={budgets['unit_start']}\n"
         f"TimeoutStopSec={budgets['unit_stop']}\n"
         f"RestartSec={budgets['restart_delay']}\n"
-        "ExecStop=\n"
         f"ExecStop=-/usr/bin/docker stop --time {budgets['container_stop']} {CONTAINER}\n"
     )

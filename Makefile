@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# `make demo` and `make test` set up everything they need; run them as root on Debian or Ubuntu.
+SHELL := /bin/bash
+ENGINE ?= real
+VENV := .venv
+READY := $(VENV)/.ready
+PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PATH ENGINE
+
+.PHONY: help setup lab lab-down demo test lint unit sanity contract molecule e2e bench-plan clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## the tools, in .venv
+
+$(READY): requirements/dev.txt tests/setup.sh
+	tests/setup.sh $(VENV)
+	@touch $@
+
+lab: $(READY) ## two engine hosts, a proxy and a registry on this machine
+	python tests/lab up --engine $(ENGINE)
+
+lab-down: $(READY) ## end the lab; caches stay
+	python tests/lab down
+
+demo: $(READY) ## the main job on the lab, with its report (ENGINE=stand-in: in a minute)
+	python tests/e2e/demo.py --engine $(ENGINE)
+
+test: lint unit sanity test-lab ## everything that CI runs
+
+.PHONY: test-lab
+test-lab: $(READY)
+	python tests/lab up --engine both
+	$(MAKE) contract molecule e2e
+
+lint: $(READY) ## ruff, mypy, yamllint, ansible-lint, changelog, our own checks
+	ruff check .
+	ruff format --check .
+	tests/lint/types.sh
+	yamllint --strict .
+	ansible-lint --offline --strict
+	antsibull-changelog lint
+	python tests/lint/consistency.py
+
+unit: $(READY) ## fast tables
+	pytest tests/unit
+
+sanity: $(READY) ## ansible-test sanity, and the unit tests as ansible-test runs them
+	tests/lint/sanity.sh
+
+contract: $(READY) ## the same assertions for the stand-in and for the real engine
+	pytest tests/contract
+
+molecule: $(READY) ## stories of the roles, on lab hosts
+	tests/molecule.sh proxy engine
+
+e2e: $(READY) ## cutover and rollback with the real engine under load
+	pytest -s tests/e2e
+
+bench-plan: $(READY) ## the memory plan against figures from public logs (OBSERVATIONS=FILE for others)
+	python tests/benchmarks/bench_plan.py $(if $(OBSERVATIONS),--observations $(OBSERVATIONS))
+
+clean: ## what the tools leave behind
+	rm -rf $(VENV) .ansible .pytest_cache .mypy_cache .ruff_cache dist

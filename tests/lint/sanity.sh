@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# ansible-test insists on a path that ends in ansible_collections/gb10/vllm, so it gets a copy of the working tree.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/ansible_collections/gb10/vllm
+mkdir -p "$tree"
+git ls-files -z --cached --others --exclude-standard | grep -zv '^\.collections/' | xargs -0 tar -c --ignore-failed-read | tar -x -C "$tree"
+
+# ansible-test fetches its pip bootstrap from the network; ours is the one that comes with Python.
+export HOME=$work/home
+cache=$HOME/.ansible/test/cache
+mkdir -p "$cache"
+requirements=$(python -c 'import ansible_test; print(ansible_test.__path__[0])')/_internal/python_requirements.py
+number=$(sed -n "s/^ *pip='\([0-9.]*\)',$/\1/p" "$requirements" | head -n 1 | tr . _)
+cp tests/lint/get_pip.py "$cache/get_pip_$number.py"
+
+cd "$tree"
+python=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+ansible-test sanity --local --python "$python" --color no
+ansible-test units --local --python "$python" --color no
