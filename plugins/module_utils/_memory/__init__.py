@@ -8,7 +8,7 @@ Private to this collection: may change at any time.
 One file per concern, in the order in which a plan is made:
 
 - ``units``: GiB, whole hundredths of utilization, the refusals
-- ``config_keys``, ``layer_kinds``, ``state_layers``, ``shape``: ``config.json`` to the layers that keep a cache
+- ``config_keys``, ``layer_kinds``, ``layer_extras``, ``state_layers``, ``shape``: ``config.json`` to the layers that keep a cache
 - ``kv_dtype``: bytes of one cached token, and what ``auto`` means for a checkpoint and a build
 - ``layout``: layers to groups, bytes per block, blocks per request, tokens
 - ``weights``: safetensors headers and index to bytes

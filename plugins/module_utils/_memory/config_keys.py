@@ -131,6 +131,11 @@ def head_dim(block: Config) -> int:
     hidden, heads = needed(block, *HIDDEN), needed(block, *HEADS)
     if hidden % heads:
         raise ShapeRefused(f"config.json: head_dim is missing and {hidden} / {heads} heads is not whole", HEAD_DIM[0])
+    other = whole(block, "kv_channels")
+    if other not in (None, hidden // heads):
+        raise ShapeRefused(
+            f"config.json contradicts itself: kv_channels {other}, {hidden} / {heads} heads", "kv_channels"
+        )
     return hidden // heads
 
 

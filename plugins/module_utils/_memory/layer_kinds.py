@@ -41,6 +41,13 @@ _UNMODELLED = {
     "attn_type_list": "lightning attention",
     "attn_layer_period": "Mamba 1 layers",
     "conv_L_cache": "short convolution layers",
+    "cross_attention_layers": "cross attention",
+    "block_types": "recurrent blocks that alternate with windows",
+    "layer_group_size": "lightning attention",
+    "attention_other_setting": "windowed layers with other heads",
+    "swa_num_key_value_heads": "windowed layers with other heads",
+    "swa_head_dim": "windowed layers with other heads",
+    "num_key_value_heads_per_layer": "layers that differ one by one",
 }
 # The defaults of the architecture's own configuration class: every n-th layer is full, the others are windowed.
 _EVERY = {"gemma2": 2, "gemma2_text": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}

@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .config_keys import Config, context_length, head_dim, kv_heads, language_block, needed, whole
 from .kv_dtype import checkpoint_kv_dtype
+from .layer_extras import draft_layers, per_layer
 from .layer_kinds import CHUNKED, FULL, NONE, SLIDING, STATE, layer_words
 from .state_layers import StateLayers, state_layers
-from .units import LayoutUnknown, ShapeRefused
+from .units import LayoutUnknown
+
+_LATENT_MODELS = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_mtp", "kimi_k2", "kimi_linear", "glm_moe_dsa",
+                  "glm4_moe_lite", "glm4_moe_lite_mtp", "glm5_next", "glm5_next_text", "pangu_ultra_moe", "axk1")  # fmt: skip
+"""Model types that the engine caches as one latent vector per token; others with the same key it expands to heads."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,17 @@ def read_shape(config: Config, hf_quant_config: Config | None = None) -> ModelSh
     block = language_block(config)
     if config.get("is_encoder_decoder") or block.get("is_encoder_decoder"):
         raise LayoutUnknown("config.json: is_encoder_decoder: cross attention is not modelled", "is_encoder_decoder")
-    words = Counter(layer_words(block))
-    words.pop(NONE, None)
-    states = words.pop(STATE, 0)
-    if not words:
+    words = layer_words(block)
+    states = words.count(STATE)
+    own = per_layer(block)
+    forms = Counter((word, own.get(i, (0, 0))) for i, word in enumerate(words) if word not in (NONE, STATE))
+    if not forms:
         raise LayoutUnknown("config.json: no layer keeps keys and values, which is not modelled", "layer_types")
-    attention = tuple(_attention(block, kind, count) for kind, count in sorted(words.items()))
+    attention = tuple(_attention(block, kind, count, *more) for (kind, more), count in sorted(forms.items()))
     state = (state_layers(block, states),) if states else ()
     if any(layers.index_ratio > 1 for layers in attention):
-        state = (*state, _side_convolution(block))
-    drafts = _draft_layers(block)
+        state = (*state, *_side_convolutions(block))
+    drafts = draft_layers(block)
     return ModelShape(
         str(block.get("model_type") or config.get("model_type") or ""),
         attention,
@@ -97,13 +102,14 @@ def read_shape(config: Config, hf_quant_config: Config | None = None) -> ModelSh
     )
 
 
-def _attention(block: Config, kind: str, count: int) -> AttentionLayers:
+def _attention(block: Config, kind: str, count: int, heads: int = 0, dim: int = 0) -> AttentionLayers:
     if block.get("kv_lora_rank") is not None:
         return _latent(block, kind, count)
-    heads, dim = 0, 0
+    if block.get("index_head_dim") is not None:
+        raise LayoutUnknown("config.json: index_head_dim without a latent cache is not modelled", "index_head_dim")
     if kind == FULL:
-        heads = whole(block, "num_global_key_value_heads") or 0
-        dim = whole(block, "global_head_dim") or 0
+        heads = heads or whole(block, "num_global_key_value_heads") or 0
+        dim = dim or whole(block, "global_head_dim") or 0
     heads, dim = heads or kv_heads(block), dim or head_dim(block)
     window = 0
     if kind == SLIDING:
@@ -111,7 +117,10 @@ def _attention(block: Config, kind: str, count: int) -> AttentionLayers:
     elif kind == CHUNKED:
         window = needed(block, "attention_chunk_size")
     dims = dim + (whole(block, "v_head_dim") or dim)
-    if block.get("indexer_head_dim") is None:
+    indexed = "indexed_attention" in (block.get("layer_types") or ()) or str(block.get("model_type")).startswith(
+        "qwen4_exp"
+    )
+    if not indexed and block.get("indexer_head_dim") is None:
         return AttentionLayers(kind, count, heads, dims, window)
     index = needed(block, "indexer_head_dim") * (whole(block, "indexer_kv_heads") or 1)
     return AttentionLayers(
@@ -120,39 +129,27 @@ def _attention(block: Config, kind: str, count: int) -> AttentionLayers:
 
 
 def _latent(block: Config, kind: str, count: int) -> AttentionLayers:
-    if block.get("model_type") == "minicpm3":
-        raise LayoutUnknown("config.json: kv_lora_rank of minicpm3 is not cached as one latent vector", "kv_lora_rank")
+    kind_of_model = block.get("model_type")
+    if kind_of_model and kind_of_model not in _LATENT_MODELS:
+        raise LayoutUnknown(
+            f"config.json: kv_lora_rank, but {kind_of_model} is not known to be cached as one latent vector per token",
+            "kv_lora_rank",
+        )
+    if any(item != "full" for item in block.get("indexer_types") or ()):
+        raise LayoutUnknown("config.json: indexer_types has layers without an indexer of their own", "indexer_types")
     if kind != FULL:
         raise LayoutUnknown(f"config.json: kv_lora_rank with {kind} layers is not modelled", "kv_lora_rank")
     width = needed(block, "kv_lora_rank") + needed(block, "qk_rope_head_dim", least=0)
     return AttentionLayers(kind, count, 1, width, latent=True, index_dim=whole(block, "index_head_dim", least=0) or 0)
 
 
-def _side_convolution(block: Config) -> StateLayers:
-    """The short convolution beside the layers of the indexed-attention family: a group of its own, kept on every rank.
+def _side_convolutions(block: Config) -> tuple[StateLayers, ...]:
+    """The short convolutions beside the layers of the indexed-attention family: a group of their own, on every rank.
 
-    Its bytes never decide a page (160 KiB against 3 MiB), so the kernel size is the layers' own.
+    Their bytes never decide a page (160 KiB against 3 MiB).
     """
+    places = block.get("ple_layer_ids")
+    count = 1 if places is None else len(places)
     channels = (whole(block, "hc_count") or 1) * (whole(block, "hidden_size") or 1)
-    return StateLayers("ple", 1, channels, (whole(block, "linear_conv_kernel_dim") or 4) - 1, 0, 0, 0)
-
-
-def _draft_layers(block: Config) -> int:
-    """Attention layers of the model's own draft head, 0 if it has none."""
-    counts: dict[str, int] = {}
-    for key in ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"):
-        value = whole(block, key, least=0)
-        if value is not None:
-            counts[key] = value
-    listed = block.get("mtp_layers_block_type")
-    if listed is not None:
-        if isinstance(listed, (str, Mapping)):
-            raise ShapeRefused(f"config.json: mtp_layers_block_type is {listed!r}", "mtp_layers_block_type")
-        counts["mtp_layers_block_type"] = sum(item in ("attention", "full_attention") for item in listed)
-    pattern = block.get("mtp_hybrid_override_pattern")
-    if pattern is not None:
-        counts["mtp_hybrid_override_pattern"] = str(pattern).count("*")
-    if len(set(counts.values())) > 1:
-        told = " and ".join(f"{key}={value}" for key, value in counts.items())
-        raise ShapeRefused(f"config.json contradicts itself about draft layers: {told}", next(iter(counts)))
-    return next(iter(counts.values()), 0)
+    taps = (whole(block, "ple_conv_kernel_size") or 4) - 1
+    return (StateLayers("ple", count, channels, taps, 0, 0, 0),) if count else ()

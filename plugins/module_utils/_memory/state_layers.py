@@ -74,6 +74,9 @@ def state_layers(block: Config, count: int) -> StateLayers:
         return _kda(block["linear_attn_config"], count)
     if block.get("linear_num_value_heads") is not None:
         return _gdn(block, count)
+    if block.get("linear_num_heads") is not None:
+        heads, dim = needed(block, "linear_num_heads"), needed(block, "linear_head_dim")
+        return _kda_layers(count, heads, heads, dim, needed(block, "linear_conv_kernel_dim"))
     if any(block.get(name) is not None for name in ("mamba_num_heads", "mamba_n_heads")):
         return _mamba2(block, count)
     raise LayoutUnknown(
@@ -116,8 +119,11 @@ def _mamba2(block: Config, count: int) -> StateLayers:
 def _kda(block: Config, count: int) -> StateLayers:
     heads, dim = needed(block, "num_heads"), needed(block, "head_dim")
     key_heads = whole(block, "num_k_heads", "num_key_heads") or heads
-    taps = needed(block, "short_conv_kernel_size") - 1
-    return StateLayers("kda", count, heads * dim + 2 * key_heads * dim, taps, heads * dim * dim, 4, heads)
+    return _kda_layers(count, heads, key_heads, dim, needed(block, "short_conv_kernel_size"))
+
+
+def _kda_layers(count: int, heads: int, key_heads: int, dim: int, kernel: int) -> StateLayers:
+    return StateLayers("kda", count, heads * dim + 2 * key_heads * dim, kernel - 1, heads * dim * dim, 4, heads)
 
 
 def _cell_bytes(block: Config, key: str) -> int:

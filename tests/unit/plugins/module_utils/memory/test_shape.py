@@ -67,6 +67,11 @@ ACCEPTED: list[tuple[str, dict[str, Any], int]] = [
     ("global head size", without(
         head_dim=16, sliding_window=8, global_head_dim=32, num_global_key_value_heads=1,
         layer_types=["sliding_attention"] * 5 + ["full_attention"]), 5 * 128 + 128),
+    ("sizes of single layers", without(
+        head_dim=16, per_layer_config={"02": {"head_dim": 32, "num_key_value_heads": 1}, "5": {"head_dim": 32}}),
+     4 * 128 + 128 + 256),
+    ("quotient repeated as kv_channels", without(kv_channels=16), 768),
+    ("latent type that is known", without(kv_lora_rank=32, qk_rope_head_dim=8, model_type="deepseek_v3"), 480),
     ("shared KV layers", without(num_kv_shared_layers=2), 512),
     ("quantised weights do not change the cache", without(quantization_config={"quant_method": "awq", "bits": 4}), 768),
 ]  # fmt: skip
@@ -115,6 +120,17 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
      "num_nextn_predict_layers", "contradicts"),
     ("compressed attention", without(compress_ratios=[0, 4, 128]), "compress_ratios", "not model"),
     ("compressed attention, newer name", without(compress_rates={"a": 4}), "compress_rates", "not model"),
+    ("latent type that is not known", without(kv_lora_rank=32, qk_rope_head_dim=8, model_type="youtu"), "kv_lora_rank", "youtu"),
+    ("shared indexers", without(kv_lora_rank=32, qk_rope_head_dim=8, index_head_dim=8, indexer_types=["full", "shared"]),
+     "indexer_types", "of their own"),
+    ("index beside heads", without(index_head_dim=8), "index_head_dim", "latent"),
+    ("indexed layers without an indexer", without(layer_types=["indexed_attention"] * 6), "indexer_head_dim", "missing"),
+    ("indexed family without an indexer", without(model_type="qwen4_exp_text"), "indexer_head_dim", "missing"),
+    ("channels unlike the quotient", without(kv_channels=32), "kv_channels", "contradicts"),
+    ("windows with other heads", without(swa_num_key_value_heads=4), "swa_num_key_value_heads", "not model"),
+    ("cross attention", without(cross_attention_layers=[3]), "cross_attention_layers", "not model"),
+    ("single layers malformed", without(per_layer_config={"x": {}}), "per_layer_config", "layer number"),
+    ("single layers with windows", without(per_layer_config={"1": {"sliding_window": 4}}), "per_layer_config", "layer 1"),
     ("layers one by one", without(block_configs=[]), "block_configs", "not model"),
     ("encoder and decoder", without(is_encoder_decoder=True), "is_encoder_decoder", "not modelled"),
     ("sharing all layers", without(num_kv_shared_layers=6), "num_kv_shared_layers", "6"),
@@ -140,8 +156,15 @@ def counts(config: dict[str, Any]) -> dict[str, int]:
 KINDS: list[tuple[str, dict[str, Any], dict[str, int]]] = [
     ("every third is full", without(full_attention_interval=3, **LINEAR), {"full": 2, "gdn": 4}),
     ("list of kinds", without(layer_types=["linear_attention", "full_attention"] * 3, **LINEAR), {"full": 3, "gdn": 3}),
-    ("renamed by the engine", without(layer_types=["linear_attention", "indexed_attention"] * 3, **LINEAR),
-     {"full": 3, "gdn": 3}),
+    ("renamed by the engine", without(
+        layer_types=["linear_attention", "indexed_attention"] * 3, indexer_head_dim=8, indexer_compress_ratio=4,
+        ple_layer_ids=[], **LINEAR), {"full": 3, "gdn": 3}),
+    ("beside convolutions", without(
+        layer_types=["linear_attention", "full_attention"] * 3, indexer_head_dim=8, indexer_compress_ratio=4,
+        ple_layer_ids=[1, 3], ple_conv_kernel_size=4, **LINEAR), {"full": 3, "gdn": 3, "ple": 2}),
+    ("newer names of the same", without(
+        kv_lora_rank=8, qk_rope_head_dim=4, layer_types=["linear_attention", "full_attention"] * 3, linear_num_heads=2,
+        linear_head_dim=8, linear_conv_kernel_dim=4), {"full": 3, "kda": 3}),
     ("every third is global", without(sliding_window=8, sliding_window_pattern=3), {"full": 2, "sliding": 4}),
     ("letters of windows", without(sliding_window=8, sliding_window_pattern="LLG"), {"full": 2, "sliding": 4}),
     ("the type's own pattern", without(sliding_window=8, model_type="gemma3_text"), {"full": 1, "sliding": 5}),
