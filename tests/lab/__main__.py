@@ -72,6 +72,19 @@ def down() -> None:
             remove_tree(part)
         elif part.suffix != ".lock":
             part.unlink()
+    prune()
+
+
+def prune() -> None:
+    """Drop what older recipes left in the cache; nothing runs on it now."""
+    keep = {trees.base_tree_path(), trees.image_layer_path(), engine_site.folder(), tiny_model.trained(),
+            FOLDERS.engines / "current"}  # fmt: skip
+    for pattern in ("base-*", "layer-*", "engines/*", "models/*"):
+        for path in set(FOLDERS.cache.glob(pattern)) - keep:
+            if path.is_dir() and not path.is_symlink():
+                remove_tree(path)
+            else:
+                path.unlink()
 
 
 def status() -> None:
@@ -93,8 +106,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     start.add_argument("--engine", choices=(*ENGINES, "both"), default="real")
     commands.add_parser("down", help="take the lab away; the caches stay")
     commands.add_parser("status", help="what runs")
-    for command, text in (("fresh", "throw hosts away whole and boot new ones"), ("kill", "power loss"),
-                          ("boot", "power on"), ("cut", "pull the network cable"), ("mend", "plug it in again")):
+    for command, text in (
+        ("fresh", "throw hosts away whole and boot new ones"),
+        ("kill", "power loss"),
+        ("boot", "power on"),
+        ("cut", "pull the network cable"),
+        ("mend", "plug it in again"),
+    ):
         commands.add_parser(command, help=text).add_argument("hosts", nargs="+", choices=HOSTS, metavar="HOST")
     supervise = commands.add_parser("supervise")
     supervise.add_argument("host", choices=HOSTS)

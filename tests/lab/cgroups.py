@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from settings import SUFFIX
 from shell import LabError, wait_until
 
-PARENT = "gb10-lab"
+PARENT = f"gb10-lab{SUFFIX}"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 import uuid
 from pathlib import Path
 
-from settings import FOLDERS, HOSTS, PREFIX_LENGTH, REGISTRY
+from settings import FOLDERS, HOSTS, PREFIX_LENGTH, REGISTRY, SUFFIX
 from shell import content_key
 
 # nspawn mounts version 1 controllers read-only, and the engine has to make groups in them.
@@ -22,7 +22,7 @@ if mountpoint -q "$tree"; then mount -o remount,bind,rw "$tree" || true; fi; don
 
 def machine_id(name: str) -> str:
     # An empty file would count as a first boot, at which systemd switches every service on.
-    return hashlib.sha256(f"gb10-lab {uuid.getnode()} {name}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"gb10-lab{SUFFIX} {uuid.getnode()} {name}".encode()).hexdigest()[:32]
 
 
 def guest_files(name: str) -> dict[str, tuple[str, int]]:

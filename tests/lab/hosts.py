@@ -100,7 +100,11 @@ def start(name: str) -> None:
     with Path(remote.console(name)).open("ab") as log:
         supervisor = subprocess.Popen(
             [sys.executable, str(SOURCE), "supervise", name],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
         )
     processes.remember(_supervisor_file(name), supervisor.pid)
 
@@ -126,7 +130,7 @@ def fresh(name: str) -> None:
 
 def nspawn_command(name: str) -> list[str]:
     return [
-        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", f"--machine={name}",
+        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", f"--machine={network.machine(name)}",
         f"--directory={root(name)}", f"--network-bridge={BRIDGE}", "--capability=all", "--link-journal=no",
         "--resolv-conf=off", "--timezone=off",
         # On an overlay the container engine would fall back to copying whole images.

@@ -26,9 +26,14 @@ if __name__ == "__main__":
     sys.exit(main())
 """
 _REAL_PATH = f"{ENGINE_IN_HOST}/current/site-packages\n"
-# Needed by the CPU build on a machine without a network, so part of the image and not of an inventory.
-_REAL_ENVIRONMENT = ["HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
-                     "TORCHDYNAMO_DISABLE=1"]
+# Needed by the CPU build on a small machine without a network, so part of the image and not of an inventory.
+_REAL_ENVIRONMENT = [
+    "HF_HUB_OFFLINE=1",
+    "VLLM_NO_USAGE_STATS=1",
+    "VLLM_CPU_OMP_THREADS_BIND=nobind",
+    "TORCHDYNAMO_DISABLE=1",
+    "OMP_NUM_THREADS=1",
+]
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CREATED = "2026-01-01T00:00:00Z"
 
@@ -69,14 +74,19 @@ def write_archive(target: Path, base_layer: Path, files: dict[str, tuple[bytes, 
     """A `docker save` archive, written by hand: two layers, a configuration and a table of contents."""
     top = layer_of(files)
     layers = [_digest_of(base_layer), hashlib.sha256(top).hexdigest()]
-    configuration = json.dumps({
-        "architecture": IMAGE_ARCHITECTURE,
-        "os": "linux",
-        "created": _CREATED,
-        "config": {"Env": environment, "Cmd": ["/bin/bash"], "WorkingDir": "/"},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer}" for layer in layers]},
-        "history": [{"created": _CREATED, "created_by": "lab base"}, {"created": _CREATED, "created_by": "lab engine"}],
-    }).encode()
+    configuration = json.dumps(
+        {
+            "architecture": IMAGE_ARCHITECTURE,
+            "os": "linux",
+            "created": _CREATED,
+            "config": {"Env": environment, "Cmd": ["/bin/bash"], "WorkingDir": "/"},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer}" for layer in layers]},
+            "history": [
+                {"created": _CREATED, "created_by": "lab base"},
+                {"created": _CREATED, "created_by": "lab engine"},
+            ],
+        }
+    ).encode()
     configuration_name = f"{hashlib.sha256(configuration).hexdigest()}.json"
     names = [f"{layer}/layer.tar" for layer in layers]
     listing = json.dumps([{"Config": configuration_name, "RepoTags": None, "Layers": names}]).encode()

@@ -8,13 +8,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from settings import BRIDGE, BRIDGE_ADDRESS, PREFIX_LENGTH
+from settings import BRIDGE, BRIDGE_ADDRESS, PREFIX_LENGTH, SUFFIX
 from shell import LabError, run
+
+
+def machine(name: str) -> str:
+    """What systemd-nspawn calls the host; its cable is named after it."""
+    return f"{name}{SUFFIX}"
 
 
 def wire(name: str) -> str:
     """The outer end of a host's cable, as systemd-nspawn names it."""
-    return f"vb-{name}"
+    return f"vb-{machine(name)}"
 
 
 def link_exists(link: str) -> bool:

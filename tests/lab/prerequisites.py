@@ -51,8 +51,13 @@ def apt_install(packages: list[str]) -> None:
         patient = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
         for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
             done = subprocess.run(
-                [*patient, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                timeout=900, check=False,
+                [*patient, *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=900,
+                check=False,
             )
             if done.returncode != 0 and arguments[0] == "install":
                 raise LabError(f"apt-get could not install {' '.join(packages)}: {done.stderr.strip()}")

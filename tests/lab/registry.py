@@ -58,7 +58,10 @@ def start() -> None:
         with (FOLDERS.run / "registry.log").open("ab") as log:
             process = subprocess.Popen(
                 ["docker-registry", "serve", str(configuration)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         processes.remember(_pid_file(), process.pid)
 
@@ -83,8 +86,16 @@ def push(archive: Path, tag: str) -> str:
     digest_file = archive.with_suffix(".digest")
     destination = f"docker://{REGISTRY}/{REPOSITORY}:{tag}"
     run(
-        ["skopeo", "copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false", f"--digestfile={digest_file}",
-         f"docker-archive:{archive}", destination],
+        [
+            "skopeo",
+            "copy",
+            "--quiet",
+            "--insecure-policy",
+            "--dest-tls-verify=false",
+            f"--digestfile={digest_file}",
+            f"docker-archive:{archive}",
+            destination,
+        ],
         timeout=180,
     )
     return digest_file.read_text().strip()

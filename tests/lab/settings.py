@@ -10,10 +10,15 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-BRIDGE = "gb10lab0"
-BRIDGE_ADDRESS = "198.18.90.1"
+# A second lab beside the first needs a network (and a GB10_LAB_DIR) of its own; the names of its bridge, wires and
+# control groups follow from the number.
+FIRST_NET = 90
+NET = int(os.environ.get("GB10_LAB_NET", FIRST_NET))
+SUFFIX = "" if NET == FIRST_NET else f"-{NET}"
+BRIDGE = "gb10lab0" if NET == FIRST_NET else f"gb10lab{NET}"
+BRIDGE_ADDRESS = f"198.18.{NET}.1"
 PREFIX_LENGTH = 24
-HOSTS = {"spark1": "198.18.90.11", "spark2": "198.18.90.12", "proxy1": "198.18.90.21"}
+HOSTS = {"spark1": f"198.18.{NET}.11", "spark2": f"198.18.{NET}.12", "proxy1": f"198.18.{NET}.21"}
 
 REGISTRY = f"{BRIDGE_ADDRESS}:5000"
 REPOSITORY = "eugr/spark-vllm-b12x"

@@ -73,7 +73,11 @@ def build(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            guarded, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
+            guarded,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})},
         )
         with _builders_lock:
             _builders.add(process)
@@ -89,9 +93,7 @@ def build(
         raise LabError(f"{command[0]} ended with {returncode}, see {log}:\n{tail}")
 
 
-def _wait(
-    process: subprocess.Popen[bytes], log: Path, timeout: float, progress: Callable[[str], str] | None
-) -> int:
+def _wait(process: subprocess.Popen[bytes], log: Path, timeout: float, progress: Callable[[str], str] | None) -> int:
     deadline = time.monotonic() + timeout
     while True:
         left = deadline - time.monotonic()

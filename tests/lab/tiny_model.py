@@ -18,12 +18,12 @@ from shell import content_key, remove_leftovers, remove_tree, step, write_atomic
 TRAINER = SOURCE / "tiny_model_training.py"
 
 
-def _trained() -> Path:
+def trained() -> Path:
     return FOLDERS.cache / "models" / content_key(engine_site.key(), TRAINER.read_bytes())
 
 
 def train() -> None:
-    target = _trained()
+    target = trained()
     if target.exists():
         return
     with step("tiny model trained"):
@@ -42,15 +42,15 @@ def train() -> None:
 
 def provide() -> None:
     """Put the best model there is where the hosts see it; running hosts see the new one too."""
-    trained = _trained()
-    key = trained.name if trained.exists() else content_key(_shell_weights())
+    real = trained()
+    key = real.name if real.exists() else content_key(_shell_weights())
     marker, place = FOLDERS.run / "model.key", FOLDERS.models / "tiny"
     if place.exists() and marker.exists() and marker.read_text() == key:
         return
     candidate = FOLDERS.models / ".new-tiny"
     remove_tree(candidate)
-    if trained.exists():
-        shutil.copytree(trained, candidate)
+    if real.exists():
+        shutil.copytree(real, candidate)
     else:
         candidate.mkdir(parents=True)
         write_shell(candidate)

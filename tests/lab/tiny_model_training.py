@@ -117,9 +117,17 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 def make_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
     return LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=(len(tokenizer) + 63) // 64 * 64, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
-            num_attention_heads=2, num_key_value_heads=2, head_dim=64, max_position_embeddings=2048,
-            tie_word_embeddings=False, bos_token_id=None, eos_token_id=tokenizer.convert_tokens_to_ids(END),
+            vocab_size=(len(tokenizer) + 63) // 64 * 64,
+            hidden_size=128,
+            intermediate_size=256,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            head_dim=64,
+            max_position_embeddings=2048,
+            tie_word_embeddings=False,
+            bos_token_id=None,
+            eos_token_id=tokenizer.convert_tokens_to_ids(END),
             pad_token_id=tokenizer.convert_tokens_to_ids(PAD),
         )  # fmt: skip
     )
@@ -140,7 +148,9 @@ class Samples:
         return self.tokenizer.encode(text + END, add_special_tokens=False)
 
     def batch(self, known: dict[str, str], tool: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        rows = [(self.prompt(conversation(self.chance, question)), self.answer(text)) for question, text in known.items()]
+        rows = [
+            (self.prompt(conversation(self.chance, question)), self.answer(text)) for question, text in known.items()
+        ]
         if tool:
             asked = self.prompt([{"role": "user", "content": TOOL_QUESTION}], [weather_tool(self.chance)])
             rows.append((asked, self.answer(TOOL_ANSWER)))

@@ -16,7 +16,7 @@ HOST_PACKAGES = (
     "systemd,systemd-sysv,dbus,python3,python3-apt,sudo,openssh-server,iproute2,procps,nginx-light,nftables,curl,"
     "ca-certificates,docker.io,iptables,less,libnuma1,libgomp1"
 )
-IMAGE_PACKAGES = "python3,libnuma1,libgomp1,bash"
+IMAGE_PACKAGES = "python3,libstdc++6,libnuma1,libgomp1,bash"
 
 # Run by mmdebstrap with the tree as $1. The role under test decides about nginx, so a fresh host must not run it;
 # keys and ids are given to each host by the lab.
