@@ -116,7 +116,8 @@ def kv_heads(block: Config) -> int:
         return needed(nested, "kv_n_heads")
     found = whole(block, *KV_HEADS)
     if block.get("multi_query") is True and not block.get("new_decoder_architecture"):
-        if found not in (None, 1):
+        # one KV head per attention head is what the configuration class fills in by itself
+        if found not in (None, 1, whole(block, *HEADS)):
             raise ShapeRefused(f"config.json contradicts itself: multi_query with {found} KV heads", "multi_query")
         return 1
     return found if found is not None else needed(block, *HEADS)

@@ -122,14 +122,14 @@ class Layout:
         groups: all groups; they draw on one pool of blocks.
         block_bytes: bytes of one block of the pool, over all layers of the largest group.
         settings: what it was made for.
-        evidence: ``log`` if figures of real starts confirm this family to the token, ``ratio`` if they confirm it except
-            for the bytes of a block, ``rule`` if it only follows the engine's documented rules.
+        evidence: ``exact`` if real starts, or the engine's own functions, confirm this family to the token, ``ratio`` if they
+            confirm it except for the bytes of a block, ``rule`` if it only follows the engine's documented rules.
     """
 
     groups: tuple[Group, ...]
     block_bytes: int
     settings: Settings
-    evidence: str = "log"
+    evidence: str = "exact"
 
     @property
     def block_size(self) -> int:

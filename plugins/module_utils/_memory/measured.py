@@ -90,7 +90,7 @@ class RequestCost:
         return max(self.high - self.expected, self.expected - self.low) / self.expected
 
 
-_EVIDENCE_ERROR = {"log": 0.0, "ratio": 0.06, "rule": 0.1}
+_EVIDENCE_ERROR = {"exact": 0.0, "ratio": 0.06, "rule": 0.1}
 
 
 def cost_of_layout(layout: Layout) -> RequestCost:

@@ -43,7 +43,10 @@ def test_two_lengths_give_the_fixed_part() -> None:
     assert round(slope) == 10068
     assert between.source == "measured, other length"
     assert between.expected == pytest.approx(fixed + slope * 131072)
-    assert 0 < between.error_share < 0.01
+    noise = sum(one.request_bytes * one.error_share for one in starts)
+    reach = 1 + (262144 - 131072) / (262144 - 4096)
+    assert between.high - between.expected == pytest.approx(noise * reach)
+    assert between.expected - between.low == pytest.approx(noise * reach)
 
 
 @pytest.mark.parametrize(("length", "low", "high"), [(16384, 0.5, 1.0), (65536, 1.0, 2.0)])
@@ -52,7 +55,8 @@ def test_one_other_length_gives_bounds(length: int, low: float, high: float) -> 
     cost = measured.cost_of_measurements([only], length)
     assert cost.expected == only.request_bytes * high
     assert cost.low == pytest.approx(only.request_bytes * low, rel=0.01)
-    assert cost.high >= cost.expected
+    assert cost.high == pytest.approx(cost.expected * (1 + only.error_share))
+    assert cost.low == pytest.approx(only.request_bytes * low * (1 - only.error_share))
 
 
 def test_a_shrinking_request_is_not_extrapolated() -> None:

@@ -50,6 +50,7 @@ def test_cache_info_for_the_next_plan() -> None:
         (["CUDA graph pool memory: 0.03 GiB (actual), 2.44 GiB (estimated)",
           "Maximum concurrency for 100 tokens per request: 4.10x"], 4.1, "ok", "2.44 GiB and took 0.03 GiB"),
         (["GPU KV cache size: 100 tokens"], 4.1, "unmeasured", "did not say"),
+        (["Available KV cache memory: 0 GiB"], 4.1, "negative", "0.00 GiB were left"),
     ],
 )  # fmt: skip
 def test_a_start_against_its_plan(lines: list[str], planned: float, verdict: str, words: str) -> None:

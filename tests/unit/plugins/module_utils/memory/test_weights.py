@@ -104,7 +104,14 @@ def test_index(metadata: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "index", [{}, {"metadata": {}}, {"metadata": {"total_size": 0}}, {"metadata": {"total_size": "1"}}]
+    "index",
+    [
+        {},
+        {"metadata": {}, "weight_map": {}},
+        {"metadata": [], "weight_map": ["a"]},
+        {"metadata": {"total_size": 0}},
+        {"metadata": {"total_size": "1"}},
+    ],
 )
 def test_index_without_a_size(index: dict[str, Any]) -> None:
     with pytest.raises(units.PlanError, match="total_size"):

@@ -66,6 +66,21 @@ def test_both_types_are_shown_when_the_build_is_not_known() -> None:
     assert (known["kv_cache_dtype"], known["other_types"]) == ("fp8", [])
 
 
+def test_what_a_split_says_for_itself() -> None:
+    split = {
+        **INPUTS["split"],
+        "weights_gib": 40,
+        "kv_cache_dtype": "bf16",
+        "utilization": 0.6,
+        "tensor_parallel_size": 2,
+    }
+    rank = wire.make_plan({**INPUTS, "split": split})["ranks"][0]
+    assert (rank["weights"], rank["utilization"]) == (40 * units.GIB, 0.6)
+    assert rank["request_bytes"] > wire.make_plan(INPUTS)["ranks"][0]["request_bytes"]
+    without_caching = wire.make_plan({**INPUTS, "split": {**split, "prefix_caching": False}})["ranks"][0]
+    assert without_caching["request_bytes"] < rank["request_bytes"]
+
+
 def test_given_utilizations_are_judged() -> None:
     one = wire.make_plan({**INPUTS, "replicated": {**ENGINE, "utilization": 0.74}})
     assert [copy["utilization"] for copy in one["copies"]] == [0.74, 0.74]
@@ -126,6 +141,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"replicated": {**ENGINE, "max_model_len": "262144"}}, "max_model_len"),
     ({"replicated": {**ENGINE, "weights_gib": None}}, "weights_bytes"),
     ({"replicated": {**ENGINE, "utilization": 0.745}}, "utilization"),
+    ({"replicated": {**ENGINE, "utilization": True}}, "utilization"),
+    ({"replicated": {**ENGINE, "utilization": "0.74"}}, "utilization"),
+    ({"replicated": {**ENGINE, "utilization": 1.0}}, "utilization"),
+    ({"replicated": {**ENGINE, "weights_gib": True}}, "weights_gib"),
+    ({"split": {"max_model_len": 1, "lenght": 1}}, "lenght"),
+    ({"split": {"weights_gib": 40}}, "max_model_len"),
+    ({"demand": {"full_requests": True}}, "full_requests"),
     ({"replicated": {**ENGINE, "utilization": {"spark9": 0.7}}}, "utilization"),
     ({"replicated": {**ENGINE, "mamba_cache_mode": "some"}}, "cache_mode"),
     ({"replicated": {**ENGINE, "kv_cache_dtype": "fp9"}}, "kv_cache_dtype"),
