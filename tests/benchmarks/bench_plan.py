@@ -32,16 +32,7 @@ HERE = Path(__file__).resolve().parent
 if "ansible_collections" not in sys.modules:
     sys.path.insert(0, str(HERE.parents[1] / ".collections"))
 
-from ansible_collections.gb10.vllm.plugins.module_utils._memory import (  # noqa: E402
-    budget,
-    grouping,
-    host,
-    layout,
-    shape,
-    units,
-    verdict,
-    weights,
-)
+from ansible_collections.gb10.vllm.plugins.module_utils._memory import grouping, layout, shape, units, wire  # noqa: E402
 
 Row = dict[str, Any]
 EQUAL, RATIO, UNKNOWN, DIFFERS = "equal", "ratio", "unknown", "DIFFERS"
@@ -99,14 +90,10 @@ def candidates(row: Row, model: shape.ModelShape, drafter: shape.AttentionLayers
     recurrent, windowed = bool(model.state), any(layers.window for layers in model.attention)
     stated = row.get("num_speculative_tokens")
     drafts = (stated,) if stated is not None else range(_MOST_DRAFTS + 1 if recurrent else 1)
-    modes = (
-        (row["mamba_cache_mode"],)
-        if row.get("mamba_cache_mode")
-        else layout.CACHE_MODES[:2]
-        if recurrent
-        else ("none",)
-    )
-    if row.get("prefix_caching") is not None and recurrent:
+    modes = layout.CACHE_MODES[:2] if recurrent else ("none",)
+    if row.get("mamba_cache_mode"):
+        modes = (row["mamba_cache_mode"],)
+    elif row.get("prefix_caching") is not None and recurrent:
         modes = ("align",) if row["prefix_caching"] else ("none",)
     batches = (
         (row["max_num_batched_tokens"],) if row.get("max_num_batched_tokens") else _BATCHES if windowed else (2048,)
@@ -131,21 +118,15 @@ def roundings(gib: float) -> list[int]:
     return sorted({units.from_gib(0.5 / 10 ** max(digits, 2)), units.from_gib(0.5 / 10**digits)})
 
 
-def agrees(row: Row, made: layout.Layout, count: int, check_concurrency: bool) -> bool:
+def agrees(row: Row, made: layout.Layout, count: int) -> bool:
     """True if so many blocks explain everything that the observation says."""
-    counted = {"uniform": (True,), "groups_min_block": (True,), "concurrency_times_len": (False,)}
-    for blocks_counted in counted.get(str(row.get("log_formula")), (True, False)):
-        tokens = made.counted_tokens(count) if blocks_counted else made.tokens(count)
-        if tokens != row["kv_tokens"]:
-            continue
-        if row.get("num_gpu_blocks") not in (None, count):
-            continue
-        printed = row.get("max_concurrency")
-        if not (check_concurrency and printed and row.get("max_model_len")):
-            return True
-        if abs(made.concurrency(count) - printed) <= 0.0051:
-            return True
-    return False
+    if row.get("num_gpu_blocks") not in (None, count):
+        return False
+    printed = row.get("max_concurrency") if row.get("max_model_len") else None
+    if printed is not None and abs(made.concurrency(count) - printed) > 0.0051:
+        return False
+    sizes = {"concurrency_times_len": {made.tokens(count)}, None: {made.tokens(count), made.counted_tokens(count)}}
+    return row["kv_tokens"] in sizes.get(row.get("log_formula"), {made.counted_tokens(count)})
 
 
 def judge(row: Row) -> Result:
@@ -181,13 +162,13 @@ def judge(row: Row) -> Result:
     for made in options:
         if gib is None:
             count = math.ceil(row["kv_tokens"] * made.blocks_per_request() / made.settings.max_model_len)
-            if agrees(row, made, count, True):
+            if agrees(row, made, count):
                 return Result(RATIO, f"{count} blocks, no GiB published{assumed(row, made)}")
             continue
         size = units.from_gib(gib)
         for rounding in roundings(gib):
             for count in range(made.blocks(size - rounding), made.blocks(size + rounding) + 1):
-                if agrees(row, made, count, True):
+                if agrees(row, made, count):
                     coarse = "" if rounding == roundings(gib)[0] else f", within {rounding / units.GIB:.2f} GiB"
                     return Result(EQUAL, f"{count} blocks of {made.block_size}{coarse}{assumed(row, made)}")
     return unmatched(row, options)
@@ -221,7 +202,7 @@ def unmatched(row: Row, options: list[layout.Layout]) -> Result:
     for option in options:
         blocks = option.blocks(units.from_gib(gib))
         for count in range(blocks, int(blocks * 0.97), -1):
-            if option.settings.ranks > 1 and agrees(row, option, count, True):
+            if option.settings.ranks > 1 and agrees(row, option, count):
                 deciding = count * option.block_bytes / units.GIB
                 return Result(UNKNOWN, f"another rank decided: the logged tokens are {deciding:.2f} GiB, only {gib} GiB "
                                        "of one rank is published")  # fmt: skip
@@ -232,13 +213,12 @@ def unmatched(row: Row, options: list[layout.Layout]) -> Result:
 
 def plan_seconds() -> float:
     """CPU seconds of one host's plan, from the configuration to the verdict."""
+    shape_of = {"num_hidden_layers": 48, "indexed_attention_layers": 12, "linear_layers": 36, "num_key_value_heads": 2,
+                "head_dim": 256, "linear_num_key_heads": 16, "linear_num_value_heads": 48}  # fmt: skip
+    engine = {"max_model_len": 262144, "weights_gib": 71, "kv_cache_dtype": "fp8", "num_speculative_tokens": 4}
     begin = time.process_time()
-    config = model_config({"config": {"num_hidden_layers": 48, "indexed_attention_layers": 12, "linear_layers": 36,
-                                      "num_key_value_heads": 2, "head_dim": 256, "linear_num_key_heads": 16,
-                                      "linear_num_value_heads": 48}})  # fmt: skip
-    need = budget.engine_need(weights.Weights(units.from_gib(71), "declared"))
-    copy = budget.make_variant(shape.read_shape(config), layout.Settings(262144, "fp8", draft_tokens=4), need)
-    verdict.plan_site([host.HostMemory("spark1", units.from_gib(121.69))], copy, budget.Demand(2))
+    model = model_config({"config": shape_of})
+    wire.make_plan({"model": model, "hosts": [{"name": "spark1", "total_gib": 121.69}], "replicated": engine})
     return time.process_time() - begin
 
 

@@ -95,9 +95,9 @@ def _kind(layers: AttentionLayers, settings: Settings) -> _Kind:
     return _Kind(layers.kind, layers.count, size, side, settings.block_size, layers.window, layers.latent)
 
 
-def _aligned_block(state: StateLayers, kinds: Sequence[_Kind], settings: Settings) -> int:
-    """The attention block, raised until its page holds one layer's state."""
-    size = state.bytes_per_layer(settings.ranks, settings.draft_tokens, settings.model_bytes)
+def _aligned_block(states: Sequence[StateLayers], kinds: Sequence[_Kind], settings: Settings) -> int:
+    """The attention block, raised until its page holds the widest state of a layer."""
+    size = max(one.bytes_per_layer(settings.ranks, settings.draft_tokens, settings.model_bytes) for one in states)
     step = max(settings.block_size, _LATENT_ALIGNMENT if kinds[0].latent else 1)
     return step * ceil_div(size, step * kinds[0].token_bytes)
 
@@ -109,7 +109,7 @@ def _hybrid(state: StateLayers, kinds: list[_Kind], settings: Settings) -> Layou
         raise LayoutUnknown(
             "recurrent layers beside attention layers of different form are not modelled", "layer_types"
         )
-    block = _aligned_block(state, main, settings)
+    block = _aligned_block([state], main, settings)
     page = block * main[0].token_bytes
     sized = [replace(kind, block_size=block) for kind in main]
     for kind in kinds:
@@ -125,7 +125,7 @@ def _indexed(shape: ModelShape, kinds: list[_Kind], settings: Settings) -> Layou
     if len(kinds) != 1 or not shape.state or shape.state[0].kind == "ple":
         raise LayoutUnknown("indexed attention without recurrent layers or beside other attention", "indexer_head_dim")
     kind = kinds[0]
-    block = _aligned_block(shape.state[0], kinds, settings)
+    block = _aligned_block(shape.state, kinds, settings)
     page = block * kind.token_bytes
     block_bytes = kind.count * block * (kind.token_bytes + kind.side_bytes)
     states = [Group("state", block, times=ceil_div(layers.count, block_bytes // page)) for layers in shape.state]
