@@ -23,10 +23,10 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         arguments = dict(self._task.args)
-        arguments["_mods"] = {}
+        arguments["mods_content"] = {}
         for folder in arguments.get("mods") or []:
             path = Path(os.path.expanduser(folder))
-            arguments["_mods"][path.name] = read_mod(path)
+            arguments["mods_content"][path.name] = read_mod(path)
         arguments.setdefault("made_by", f"{getpass.getuser()}@{os.uname().nodename}")
         result.update(self._execute_module(module_name="gb10.vllm.release", module_args=arguments, task_vars=task_vars))
         return result

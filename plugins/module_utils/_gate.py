@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The gate: the ordered proofs that an engine is fit to serve, and what their outcomes add up to.
 
-Private to this collection: may change at any time. Pure: no Ansible, no I/O; the module `engine_gate` asks the questions.
+Private to this collection: may change at any time. Pure: no Ansible, no I/O; the modules `engine_ready` and `proxy_admit` ask the questions.
 
 Four verdicts: `pass`; `fail`, the engine is there and bad; `gone`, its process ended, so waiting is useless; `error`, the gate
 could not measure. Until one of them is reached the gate is `pending`.
@@ -29,11 +29,6 @@ class State:
     failures: int = 0
     step: str = "port"
     reason: str = "not looked yet"
-    invocation: str = ""
-
-    @classmethod
-    def of(cls, remembered: dict[str, Any] | None) -> State:
-        return cls(**(remembered or {}))
 
 
 @dataclass(frozen=True)
@@ -119,21 +114,16 @@ class Look:
 
     at: float
     steps: list[Step] = field(default_factory=list)
-    gone: str = ""
 
 
 def judge(state: State, look: Look, rules: Rules) -> tuple[str, State]:
     """Fold one look into what is known; returns the verdict and the new state."""
-    if look.gone:
-        return GONE, State(step="process", reason=look.gone, invocation=state.invocation)
     last = look.steps[-1]
     if not last.good:
         failures = state.failures + 1 if last.bad else 0
-        known = State(step=last.name, reason=last.reason, failures=failures, invocation=state.invocation)
+        known = State(step=last.name, reason=last.reason, failures=failures)
         return (FAIL if failures >= MOST_FAILURES else PENDING), known
     since = look.at if state.healthy_since is None else state.healthy_since
-    known = State(
-        healthy_since=since, successes=state.successes + 1, step=last.name, reason="", invocation=state.invocation
-    )
+    known = State(healthy_since=since, successes=state.successes + 1, step=last.name, reason="")
     enough = known.successes >= rules.successes and look.at - since >= rules.minimum_healthy
     return (PASS if enough else PENDING), known

@@ -15,7 +15,7 @@ description:
     ones that are not when the budget runs out. The unit is inactive, the container is gone, the port is closed, and the
     memory is back (two equal readings of MemAvailable in a row).
   - O(state=started) forgets earlier failures of the unit, enables it and starts it. It returns when the container's process
-    runs; whether the engine can serve is the gate's question (M(gb10.vllm.engine_gate)).
+    runs; whether the engine can serve is another question (M(gb10.vllm.engine_ready)).
   - Changes only the unit C(vllm.service) and the container C(vllm).
 extends_documentation_fragment:
   - gb10.vllm._attributes

@@ -156,122 +156,25 @@ msg:
   type: str
 """
 
-import time
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
-    Membership,
-    NginxError,
-    Server,
-    admit,
-    canonical,
-    check_limits,
-    is_own_listener,
-    listens,
-    parse,
-    render,
-    withdraw,
-)
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SERVERS, SITE, Nginx
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx_process import is_local
-
-
-def _check(params: dict[str, Any]) -> None:
-    """Everything that can be refused without looking at the host."""
-    check_limits(params["max_fails"], params["fail_timeout_seconds"])
-    for name, low, high in (("drain_seconds", 0, 86400), ("reload_seconds", 1, 300)):
-        if not low <= params[name] <= high:
-            raise NginxError(f"{name} is {params[name]}, must be {low} to {high}")
-    if params["server"] is not None:
-        params["server"] = canonical(params["server"])
-
-
-def _wanted(params: dict[str, Any], before: Membership, site: str) -> Membership:
-    if params["state"] == "withdrawn":
-        return withdraw(before, params["name"])
-    server = params["server"]
-    if is_own_listener(server, listens(site), is_local(server)):
-        raise NginxError(
-            f"server {server} is the proxy's own address, requests would go in circles; give the address of the copy"
-        )
-    return admit(before, Server(params["name"], server, params["max_fails"], params["fail_timeout_seconds"]))
-
-
-def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
-    """Bring the list into the wanted state; the caller holds the lock."""
-    text = nginx.read(SERVERS)
-    if text is None and not check_mode:
-        raise NginxError(f"{nginx.conf_dir}/{SERVERS} is missing: run the role gb10.vllm.proxy on this host first")
-    before = Membership() if text is None else parse(text, f"{nginx.conf_dir}/{SERVERS}")
-    after = _wanted(params, before, nginx.read(SITE) or "")
-    old, new = render(before) if text is None else text, render(after)
-    result: dict[str, Any] = {
-        "changed": old != new,
-        "tested": False,
-        "reloaded_at": None,
-        "admitted": [{"name": entry.name, "server": entry.server} for entry in after.servers],
-        "running": nginx.master() is not None,
-        "diff": {"before": old, "after": new, "before_header": SERVERS, "after_header": SERVERS},
-        "withdrawn": {entry.server for entry in before.servers if entry.name == params["name"]},
-    }
-    if not result["changed"] or (check_mode and (text is None or not result["running"])):
-        return result
-    if check_mode:
-        nginx.test({SERVERS: new}, traceless=True)
-    else:
-        result["reloaded_at"] = nginx.apply({SERVERS: new})
-    result["tested"] = True
-    return result
-
-
-def _message(params: dict[str, Any], result: dict[str, Any]) -> str:
-    said = f"{params['name']} is {params['state']}" + ("" if result["changed"] else " already")
-    if not result["running"]:
-        said += "; nginx is not running, so this takes effect when it starts"
-    if result.get("connections"):
-        said += f"; {result['connections']} connections are left after {result['waited_seconds']} s"
-    return said
-
-
-def run(params: dict[str, Any], check_mode: bool, program: str | None) -> dict[str, Any]:
-    """The whole module on plain values."""
-    started = time.time()
-    _check(params)
-    nginx = Nginx(params["conf_dir"], params["pid_file"], program, params["reload_seconds"])
-    try:
-        with nginx.lock():
-            result = _change(nginx, params, check_mode)
-    except FileNotFoundError:  # no folder to lock: the role has never run here
-        result = _change(nginx, params, check_mode)
-    servers = result.pop("withdrawn") | ({params["server"]} if params["server"] else set())
-    if params["state"] == "withdrawn":
-        # Outside the lock: another copy can be admitted while this one finishes its work.
-        since = time.monotonic()
-        left = nginx.drain(servers, 0 if check_mode else params["drain_seconds"])
-        result |= {"drained": not left, "connections": left, "waited_seconds": round(time.monotonic() - since, 3)}
-    return result | {"started_at": started, "done_at": time.time(), "msg": _message(params, result)}
+from ansible_collections.gb10.vllm.plugins.module_utils import _nginx_membership
+from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError
 
 
 def main() -> None:
     """Entry point."""
     module = AnsibleModule(
         argument_spec={
-            "name": {"type": "str", "required": True},
-            "server": {"type": "str"},
+            **_nginx_membership.OPTIONS,
             "state": {"type": "str", "choices": ["admitted", "withdrawn"], "default": "admitted"},
-            "max_fails": {"type": "int"},
-            "fail_timeout_seconds": {"type": "int"},
             "drain_seconds": {"type": "int", "default": 0},
-            "reload_seconds": {"type": "int", "default": 10},
-            "conf_dir": {"type": "path", "default": "/etc/nginx"},
-            "pid_file": {"type": "path", "default": "/run/nginx.pid"},
         },
         required_if=[("state", "admitted", ["server"])],
         supports_check_mode=True,
     )
+    program = module.get_bin_path("nginx", opt_dirs=["/usr/sbin", "/sbin"])
     try:
-        result = run(module.params, module.check_mode, module.get_bin_path("nginx", opt_dirs=["/usr/sbin", "/sbin"]))
+        result = _nginx_membership.change(module.params, module.check_mode, program)
     except NginxError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -119,6 +119,10 @@ options:
     type: list
     elements: path
     default: []
+  mods_content:
+    description: The files of the mods. Set by the action, which reads O(mods) on the controller.
+    type: dict
+    default: {}
   expected_load_seconds:
     description: How long this engine is expected to load, in seconds. Every time budget follows from it.
     type: int
@@ -249,8 +253,7 @@ def main() -> None:
             "expected_load_seconds": {"type": "int", "required": True},
             "shutdown_seconds": {"type": "int", "default": 60},
             "made_by": {"type": "str", "default": ""},
-            # filled by the action: the content of the mods, read on the controller
-            "_mods": {"type": "dict", "default": {}},
+            "mods_content": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
@@ -261,7 +264,7 @@ def main() -> None:
             {
                 **options,
                 "arguments": _arguments.merge(options["arguments"]),
-                "mods": options["_mods"],
+                "mods": options["mods_content"],
                 "budgets": budgets.as_dict(),
             }
         )
@@ -269,7 +272,7 @@ def main() -> None:
         rendered = _release.files(manifest, root)
         identity = _release.release_id(manifest)
         folder = Path(root) / identity
-        wanted = written_files(rendered, options["_mods"])
+        wanted = written_files(rendered, options["mods_content"])
         changed = not folder.exists()
         if not changed and (wrong := edited(folder, wanted)):
             module.fail_json(

@@ -20,8 +20,9 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
+from ansible_collections.gb10.vllm.plugins.module_utils import _nginx_membership
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SITE, Nginx
-from ansible_collections.gb10.vllm.plugins.modules import proxy_config, proxy_info, proxy_server
+from ansible_collections.gb10.vllm.plugins.modules import proxy_config, proxy_info
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "proxy"
 NGINX = "/usr/sbin/nginx"
@@ -155,7 +156,7 @@ class Proxy:
     def server(self, name: str, server: str | None, state: str = "admitted", check: bool = False, **params: Any) -> Any:
         """Run proxy_server."""
         values = {"name": name, "server": server, "state": state, "max_fails": None, "fail_timeout_seconds": None}
-        return proxy_server.run(
+        return _nginx_membership.change(
             {**values, "drain_seconds": 0, "reload_seconds": 5, **self.places} | params, check, NGINX
         )
 

@@ -12,11 +12,11 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 display = Display()
-MODULE = "gb10.vllm.engine_gate"
+MODULE = "gb10.vllm.engine_ready"
 
 
 class ActionModule(ActionBase):
-    """One call of the module is one slice of `heartbeat_seconds`; what it remembers is handed to the next one."""
+    """One call of the module is one slice of `heartbeat_seconds`; which start it waits for is handed to the next one."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
@@ -31,17 +31,14 @@ class ActionModule(ActionBase):
             slice_result = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
             if slice_result.get("failed") or slice_result.get("unreachable"):
                 return {**result, **slice_result}
-            arguments["_state"] = slice_result.pop("_state")
+            arguments["invocation"] = slice_result["invocation"]
             verdict = slice_result["verdict"]
-            if verdict == "pending" and slice_result["seconds"] >= deadline:
-                verdict = slice_result["verdict"] = "fail"
-                slice_result["reason"] = f"not ready after {deadline} s; last: {slice_result['reason']}"
             if verdict != "pending":
                 break
             display.display(f"  {host}: {heartbeat(slice_result, deadline)}", color="bright blue")
         result.update(slice_result)
         if verdict == "pass":
-            display.display(f"  {host}: ready after {slice_result['seconds']:.0f} s, gate passed", color="green")
+            display.display(f"  {host}: loaded after {slice_result['seconds']:.0f} s", color="green")
             result.pop("log", None)
         else:
             result.update(failed=True, msg=explanation(host, slice_result))
@@ -55,9 +52,9 @@ def heartbeat(seen: dict[str, Any], deadline: int) -> str:
 
 
 _MEANING = {
-    "fail": "the engine runs but is not fit to serve",
+    "fail": "the engine is not ready in time",
     "gone": "the engine's process ended",
-    "error": "the gate could not measure",
+    "error": "the engine could not be looked at",
 }
 
 
@@ -65,8 +62,7 @@ def explanation(host: str, seen: dict[str, Any]) -> str:
     """What happened, the last probe, the last log lines, and where to look next."""
     log = "\n".join(f"    {line}" for line in seen.get("log", [])[-12:])
     return (
-        f"{host} did not pass the gate after {seen['seconds']:.0f} s ({seen['verdict']}: {_MEANING[seen['verdict']]}): "
+        f"{host} is not ready after {seen['seconds']:.0f} s ({seen['verdict']}: {_MEANING[seen['verdict']]}): "
         f"{seen['reason']}. Last phase: {seen['phase']}. Last log lines:\n{log}\n"
-        f"More on the host: journalctl --unit vllm. The copy was not admitted; playbook rollback.yml brings the previous "
-        f"release back"
+        f"More on the host: journalctl --unit vllm. It was not admitted"
     )

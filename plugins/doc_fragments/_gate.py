@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of the gate's proofs. Private to this collection: may change at any time."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """What a copy has to prove, and how long it may take."""
+
+    DOCUMENTATION = r"""
+options:
+  model:
+    description: Name that C(/v1/models) must show.
+    type: str
+    required: true
+  max_model_len:
+    description: Shortest acceptable length in tokens; not looked at when left out.
+    type: int
+  prompt:
+    description: Prompt of the completion.
+    type: str
+    default: What is the capital of France? Answer with one word.
+  expect:
+    description: Regular expression that the answer must match.
+    type: str
+    default: (?i)\bparis\b
+  max_tokens:
+    description: Bound of the answer in tokens. A thinking model that ignores the request not to think needs room.
+    type: int
+    default: 64
+  completion_seconds:
+    description: How long one completion may take, in seconds.
+    type: float
+    default: 60
+  successes:
+    description: Good completions in a row.
+    type: int
+    default: 2
+  minimum_healthy_seconds:
+    description: Time between the first and the last of them, in seconds.
+    type: float
+    default: 1
+  deadline_seconds:
+    description: Budget of the proofs, in seconds.
+    type: int
+    required: true
+"""

@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: proxy_admit
+short_description: Prove that a copy is fit to serve, and admit it in the same breath
+version_added: "1.0.0"
+author: gb10.vllm contributors (@gb10-vllm)
+description:
+  - Runs on a proxy host, which is where clients' requests will come from. Proves in this order that C(/health) answers, that
+    C(/v1/models) shows the right name and length, and that a real completion has the expected content, several times in a row.
+    Then admits the copy as M(gb10.vllm.proxy_server) does.
+  - Both happen in one process, so no client waits for the controller between the last proof and the admission.
+  - A copy that does not pass is not admitted, and the module fails with the verdict and the reason.
+  - Sends small completions to the copy; changes C(gb10-vllm/servers.conf) in O(conf_dir) only.
+extends_documentation_fragment:
+  - gb10.vllm._attributes
+  - gb10.vllm._gate
+attributes:
+  check_mode:
+    support: full
+    details: Asks the copy nothing and predicts that it is admitted.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+    details: A copy that is admitted already is proven again; nothing changes.
+options:
+  name:
+    description: The inventory name of the copy.
+    type: str
+    required: true
+  server:
+    description: Where the copy listens, as C(IP:PORT) or C([IPv6]:PORT).
+    type: str
+    required: true
+  api_key:
+    description: Key that the copy asks for.
+    type: str
+    default: ""
+  max_fails:
+    description: See M(gb10.vllm.proxy_server).
+    type: int
+  fail_timeout_seconds:
+    description: See M(gb10.vllm.proxy_server).
+    type: int
+  reload_seconds:
+    description: How long to wait, in seconds, for the proof that a reload took effect. Range 1 to 300.
+    type: int
+    default: 10
+  conf_dir:
+    description: The configuration folder of nginx on this host.
+    type: path
+    default: /etc/nginx
+  pid_file:
+    description: The file in which the nginx master keeps its process id.
+    type: path
+    default: /run/nginx.pid
+seealso:
+  - module: gb10.vllm.engine_ready
+  - module: gb10.vllm.proxy_server
+"""
+
+EXAMPLES = r"""
+- name: Prove the copy and admit it
+  gb10.vllm.proxy_admit:
+    name: spark1
+    server: 192.0.2.11:8000
+    model: qwen3.8-flash-next
+    max_model_len: 262144
+    deadline_seconds: 120
+  delegate_to: proxy1
+"""
+
+RETURN = r"""
+verdict:
+  description: C(pass) or C(fail).
+  type: str
+  returned: unless in check mode
+reason:
+  description: Why the copy did not pass, in one sentence.
+  type: str
+  returned: failure
+passed_at:
+  description: When the last proof was there, in seconds since the epoch.
+  type: float
+  returned: when passed
+done_at:
+  description: When the module had finished, in seconds since the epoch.
+  type: float
+  returned: success
+admitted:
+  description: The admitted servers after the change, sorted by name.
+  type: list
+  elements: dict
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _gate_probe, _nginx_membership
+from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            **_nginx_membership.OPTIONS,
+            **_gate_probe.OPTIONS,
+            "server": {"type": "str", "required": True},
+            "api_key": {"type": "str", "default": "", "no_log": True},
+        },
+        supports_check_mode=True,
+    )
+    options = module.params
+    program = module.get_bin_path("nginx", opt_dirs=["/usr/sbin", "/sbin"])
+    proven: dict[str, object] = {}
+    if not module.check_mode:
+        verdict, state, at = _gate_probe.wait(f"http://{options['server']}", options, options["api_key"])
+        if verdict != _gate.PASS:
+            module.fail_json(
+                msg=f"{options['name']} did not pass the gate: {state.reason}. It was not admitted",
+                verdict=verdict,
+                reason=state.reason,
+            )
+        proven = {"verdict": verdict, "passed_at": at}
+    try:
+        result = _nginx_membership.change(
+            {**options, "state": "admitted", "drain_seconds": 0}, module.check_mode, program
+        )
+    except NginxError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result, **proven)
+
+
+if __name__ == "__main__":
+    main()
