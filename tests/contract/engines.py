@@ -5,68 +5,107 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.gb10.vllm.plugins.module_utils._argument_check import check_script
+from ansible_collections.gb10.vllm.tests.lab.settings import ENGINE_IN_HOST, FOLDERS
 from ansible_collections.gb10.vllm.tests.standin.server import STAND_IN, Server
 
 
 @dataclass(frozen=True)
 class Engine:
     name: str
-    command: Sequence[str]  # what stands for `vllm`
-    model: str
+    vllm: Sequence[str]  # what stands for the command `vllm`
+    python: Sequence[str]  # what stands for the `python3` of the image
     patience: float  # seconds for a start
-    options: Sequence[str] = ()  # that this one needs on this machine
+    options: Sequence[str] = ()  # that it needs on such a machine
+    refused_memory: Sequence[str] = ()  # options with which there is too little memory
     env: Mapping[str, str] = field(default_factory=dict)
-    refused_memory: Sequence[str] = ()
     refused_env: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[], None] = lambda: None  # that it is there
+    model: str = "/models/tiny"
 
     def serve(
         self, log: Path, options: Sequence[str], env: Mapping[str, str] | None = None, port_taken: bool = False
     ) -> Server:
-        words = [*self.command, "serve", self.model, *self.options, *options]
+        words = [*self.vllm, "serve", self.model, *self.options, *options]
         return Server(words, log, {**self.env, **(env or {})}, port_taken)
 
-    def check_arguments(self, options: Sequence[str]) -> Any:
-        with self.on_path() as folder:
-            done = subprocess.run(
-                ["python3", "-", self.model, *options],
-                input=check_script(),
-                env={**os.environ, **self.env, "PATH": f"{folder}:{os.environ['PATH']}"},
-                stdout=subprocess.PIPE,
-                text=True,
-                timeout=120,
-                check=True,
-            )
+    def check_arguments(self, options: Sequence[str], folder: Path) -> Any:
+        """What the argument check says inside the image; `folder` becomes a place of commands, like /usr/local/bin."""
+        if self.name == "stand-in":
+            (folder / "vllm").symlink_to(self.vllm[-1])
+        done = subprocess.run(
+            [*self.python, "-", self.model, *options],
+            input=check_script(),
+            env={**os.environ, **self.env, "PATH": f"{folder}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=self.patience,
+            check=True,
+        )
         return json.loads(done.stdout)
 
-    @contextlib.contextmanager
-    def on_path(self) -> Iterator[str]:
-        """A folder with a command `vllm` as in an image."""
-        with tempfile.TemporaryDirectory() as folder:
-            wrapper = Path(folder, "vllm")
-            wrapper.write_text(f'#!/bin/sh\nexec {" ".join(self.command)} "$@"\n')
-            wrapper.chmod(0o755)
-            yield folder
+
+# The hosts' own tree in a mount namespace of the process: the engine's packages are for its Python and libraries.
+_INSIDE = """set -e
+base=$1 engines=$2 model=$3; shift 3
+mount --bind "$base" "$base"
+mount --bind "$engines" "$base$0"
+mount -t tmpfs tmpfs "$base/models"
+mkdir "$base/models/tiny"
+mount --bind "$model" "$base/models/tiny"
+mount -t tmpfs tmpfs "$base/tmp"
+mount --rbind /proc "$base/proc"
+mount --rbind /sys "$base/sys"
+mount --rbind /dev "$base/dev"
+exec chroot "$base" "$@"
+"""
 
 
-ENGINES = (
-    Engine(
+def newest(pattern: str) -> Path:
+    found = sorted(FOLDERS.cache.glob(pattern), key=lambda path: path.stat().st_mtime)
+    assert found, f"the contract needs the real engine, and {FOLDERS.cache / pattern} is missing: run `make lab` first"
+    return found[-1]
+
+
+def real() -> Engine:
+    assert (FOLDERS.engines / "current" / "complete").exists(), (
+        f"the contract needs the real engine, and there is no complete one in {FOLDERS.engines}: run `make lab` first"
+    )
+    places = [str(place) for place in (newest("base-*"), FOLDERS.engines, newest("models/[!.]*"))]
+    inside = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _INSIDE, ENGINE_IN_HOST, *places]
+    python = [*inside, "/usr/bin/env", f"PYTHONPATH={ENGINE_IN_HOST}/current/site-packages", "HOME=/tmp", "python3"]
+    return Engine(
+        name="real",
+        vllm=[*python, "-m", "vllm.entrypoints.cli.main"],
+        python=python,
+        patience=240,
+        options=["--enforce-eager", "--gpu-memory-utilization", "0.1", "--max-num-seqs", "8"],
+        refused_memory=["--gpu-memory-utilization", "0.999"],
+        env={
+            "HF_HUB_OFFLINE": "1",
+            "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "TORCHDYNAMO_DISABLE": "1",
+        },
+    )
+
+
+def stand_in() -> Engine:
+    return Engine(
         name="stand-in",
-        command=STAND_IN,
-        model="/models/tiny",
+        vllm=STAND_IN,
+        python=["python3"],
         patience=20,
         env={"STANDIN_LOAD_SECONDS": "1", "STANDIN_TOKEN_SECONDS": "0.003"},
         refused_env={"STANDIN_REFUSE_MEMORY": "1"},
-    ),
-)
+    )
+
+
+ENGINES = {"stand-in": stand_in, "real": real}

@@ -87,14 +87,18 @@ class Server:
         return "\n".join(["the last lines of its log are:", *self.log.splitlines()[-25:]])
 
     def wait_log(self, text: str, seconds: float = 10) -> None:
-        wait_until(lambda: text in self.log, seconds, lambda: f"{text!r} in the log; {self.tail()}")
+        wait_until(lambda: self.ended() or text in self.log, seconds, lambda: f"{text!r} in the log; {self.tail()}")
+        assert text in self.log, f"ended with {self.process.poll()} before {text!r}; {self.tail()}"
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
 
     def wait_ready(self, seconds: float = 10) -> Server:
         self.wait_log("Application startup complete.", seconds)
         return self
 
     def wait_end(self, seconds: float = 10) -> int:
-        wait_until(lambda: self.process.poll() is not None, seconds, lambda: f"the end of the process; {self.tail()}")
+        wait_until(self.ended, seconds, lambda: f"the end of the process; {self.tail()}")
         return self.process.wait()
 
     def listening(self) -> bool:

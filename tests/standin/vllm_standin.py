@@ -263,7 +263,8 @@ class Engine:
         with self.slot(count + len(pieces)):
             self.prompt_tokens += count
             for number, piece in enumerate(pieces, 1):
-                while self.pause() and switched("hang") and not self.aborted.is_set():
+                self.aborted.wait(seconds("token_seconds", 0.01))
+                while switched("hang") and not self.aborted.wait(0.05):
                     self.check_client(client)
                 self.check_client(client)
                 if self.aborted.is_set():
@@ -276,15 +277,10 @@ class Engine:
                     self.finished[reason] += 1
                 yield piece, reason if last else ""
 
-    def pause(self) -> bool:
-        self.aborted.wait(seconds("token_seconds", 0.01))
-        return True
-
     def check_client(self, client: socket.socket) -> None:
         readable, _, _ = select.select([client], [], [], 0)
         if readable and not client.recv(1, socket.MSG_PEEK):
-            self.finished["abort"] += 1
-            raise Gone
+            raise Gone  # counted nowhere, as in the real server
 
     def metrics(self) -> str:
         labels = f'engine="0",model_name="{self.options.names[0]}"'
@@ -356,7 +352,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if switched("never_answer"):
                 while True:
-                    self.engine.pause()
+                    time.sleep(0.05)
                     self.engine.check_client(self.connection)
             if switched("fast_503") and (generates or setting("fast_503") != "generate"):
                 raise Refused(503, "ServiceUnavailableError", "The server is overloaded.")
@@ -402,17 +398,24 @@ class Handler(BaseHTTPRequestHandler):
         model = query.get("model") or options.names[0]
         if model not in options.names:
             raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
-        wanted = query.get("max_completion_tokens") or query.get("max_tokens") or (None if chat else 16)
+        name = "max_completion_tokens" if query.get("max_completion_tokens") else "max_tokens"
+        wanted = query.get(name) or (None if chat else 16)
         count, limit = max(1, len(prompt.split())), self.engine.max_model_len
-        if count + (wanted or 1) > limit:
-            message = f"This model's maximum context length is {limit} tokens. However, you requested {wanted or 0} "
-            message += f"output tokens and your prompt contains at least {count} input tokens."
+        if wanted and wanted > limit:
+            message = (
+                f"{name}={wanted} cannot be greater than max_model_len={limit}. Please request fewer output tokens."
+            )
+            raise Refused(400, "BadRequestError", message, name)
+        if count >= limit:
+            message = f"This model's maximum context length is {limit} tokens. However, your prompt contains at least "
+            message += f"{count} input tokens, which exceeds this limit even without any output tokens."
             raise Refused(400, "BadRequestError", message, "input_tokens")
+        wanted = wanted and min(wanted, limit - count)  # more than fits is cut without a word
         if self.engine.follower_lost:
             self.send_json(500, Refused(500, "InternalServerError", "EngineCore encountered an issue.").body)
             self.engine.die()
         pieces = self.engine.generate(prompt, count, wanted, self.connection)
-        reply = Reply(chat, str(model), count)
+        reply = Reply(chat, options.names[0], count)  # the first name, whichever was asked for
         if query.get("stream"):
             self.stream(reply, pieces, bool((query.get("stream_options") or {}).get("include_usage")))
         else:
@@ -606,8 +609,8 @@ def drain(engine: Engine, timeout: float) -> None:
 
 
 def serve(options: argparse.Namespace) -> NoReturn:
-    log(f"vLLM API server version {VERSION}")
-    log(f"non-default args: model={options.model!r}, served_model_name={options.names}")
+    log(f"version {VERSION}  model {options.model}")
+    log(f"non-default args: {{'model_tag': {options.model!r}, 'served_model_name': {options.names}}}")
     server = Server((options.host or "", options.port), Handler, bind_and_activate=False)
     try:
         if not options.headless:
