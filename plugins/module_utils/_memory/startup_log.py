@@ -190,7 +190,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[StartFigures, re.Match[str]], Sta
         (rf"(?:Free memory on device(?: \S+)?|Available memory on node \d+) \({_N}/{_N} GiB\) on startup is less than .*?"
          rf"utilization \({_N}, {_N} GiB\)", _refused),
         (rf"Available KV cache memory: {_N} GiB", _available),
-        (rf"Auto set \({_N}/{_N}\) GiB for KV cache", _available),
+        (rf"(?:Auto|Explicitly) set \({_N}/{_N}\) GiB for KV cache", _available),
         (r"(\w+) KV cache size: ([\d,]+) tokens", _size),
         (rf"Maximum concurrency for ([\d,]+) tokens per request: {_N}x", _concurrency),
         (rf"Model loading took {_N} Gi?B(?: memory)?(?: and {_N} seconds)?", _weights),

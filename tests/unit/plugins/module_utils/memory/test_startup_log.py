@@ -53,6 +53,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
      {"refusal": startup_log.Refusal(gib(13.52), gib(15.96), 0.99, gib(15.8))}),
     ("Available KV cache memory: -0.39 GiB", {"available": (gib(-0.39),)}),
     ("Available KV cache memory: 12 GiB", {"available": (gib(12),)}),
+    ("Explicitly set (0.06/14.84) GiB for KV cache on node 0.", {"available": (gib(0.06),)}),
     ("To serve at least one request with the models's max seq len (221000), (10.12 GiB KV cache is needed, which is larger "
      "than the available KV cache memory (5.59 GiB). Based on the available memory, the estimated maximum model length is "
      "122080. Try", {"too_long": startup_log.TooLong(221000, gib(10.12), gib(5.59), 122080)}),
