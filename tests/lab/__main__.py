@@ -28,25 +28,25 @@ def up(engines: tuple[str, ...]) -> None:
     for folder in (FOLDERS.engines, FOLDERS.models):
         folder.mkdir(parents=True, exist_ok=True)
     remote.create_keys()
+    # Fetching packages waits for the network most of the time, building trees for the processor.
+    together(trees.build_all, *([engine_site.install] if "real" in engines else []))
     if "real" in engines:
-        together(trees.base_tree, engine_site.install)
         engine_site.compile_bytecode()
         tiny_model.train()
-    base_layer = together(trees.base_tree, trees.image_layer)[1]
     tiny_model.provide()
     network.create_bridge()
     registry.start()
     known = json.loads(FOLDERS.lab_json.read_text())["images"] if FOLDERS.lab_json.exists() else {}
-    together(*(lambda name=name: hosts.boot(name) for name in HOSTS), lambda: _publish(engines, base_layer, known))
+    together(*(lambda name=name: hosts.boot(name) for name in HOSTS), lambda: _publish(engines, known))
     write_atomically(FOLDERS.lab_json, json.dumps(description(known), indent=2) + "\n")
 
 
-def _publish(engines: tuple[str, ...], base_layer: trees.Path, known: dict[str, str]) -> None:
+def _publish(engines: tuple[str, ...], known: dict[str, str]) -> None:
     for engine in list(known):
         if not registry.has(known[engine].rpartition("@")[2]):
             del known[engine]
     for engine in engines:
-        known[engine] = images.publish(engine, base_layer)
+        known[engine] = images.publish(engine, trees.image_layer_path())
 
 
 def description(image_names: dict[str, str]) -> dict[str, object]:

@@ -159,4 +159,7 @@ def supervise(name: str) -> int:
             env={**os.environ, "SYSTEMD_SECCOMP": "0"},
         )  # fmt: skip
         if returncode != REBOOT:
+            # What is left when somebody killed only systemd-nspawn would be a host without a power supply.
+            cgroups.remove(name)
+            network.remove_wire(name)
             return returncode

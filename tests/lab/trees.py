@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from settings import FOLDERS, MACHINE, MIRROR, SUITE
-from shell import build, content_key, remove_leftovers, remove_tree, step
+from shell import build, content_key, remove_leftovers, step
 
 HOST_PACKAGES = (
     "systemd,systemd-sysv,dbus,python3,python3-apt,sudo,openssh-server,iproute2,procps,nginx-light,nftables,curl,"
@@ -52,36 +52,32 @@ def image_layer_path() -> Path:
     return FOLDERS.cache / f"layer-{tree_key(_IMAGE)}.tar"
 
 
-def base_tree() -> Path:
-    return _made(base_tree_path(), _HOST, "base tree of the hosts")
+def build_all() -> None:
+    _make(base_tree_path(), _HOST, "base tree of the hosts")
+    _make(image_layer_path(), _IMAGE, "base layer of the images")
 
 
-def image_layer() -> Path:
-    return _made(image_layer_path(), _IMAGE, "base layer of the images")
-
-
-def _made(target: Path, options: list[str], title: str) -> Path:
+def _make(target: Path, options: list[str], title: str) -> None:
     """Build beside the target and rename: what has the right name is whole."""
     if target.exists():
-        return target
+        return
     FOLDERS.cache.mkdir(parents=True, exist_ok=True)
     with step(f"{title} built with mmdebstrap"):
         kind = target.name.split("-")[0]
         remove_leftovers(FOLDERS.cache, f".new-{kind}-*")
+        temporary = FOLDERS.cache / f".new-{kind}-tmp"
+        temporary.mkdir()
         candidate = FOLDERS.cache / f".new-{target.name}"
         log = FOLDERS.cache / "logs" / f"{kind}.log"
         mirror = [MIRROR] if MIRROR else []
         # Times in the tree would otherwise differ from build to build, and so would the image's digest.
-        env = {"SOURCE_DATE_EPOCH": "1767225600", "TMPDIR": str(FOLDERS.cache), "LC_ALL": "C.UTF-8"}
+        env = {"SOURCE_DATE_EPOCH": "1767225600", "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
         try:
             build(["mmdebstrap", *options, SUITE, str(candidate), *mirror], log, timeout=900, env=env)
-        except BaseException:
-            if candidate.is_dir():
-                remove_tree(candidate)
-            raise
-        os.sync()
-        candidate.rename(target)
-    return target
+            os.sync()
+            candidate.rename(target)
+        finally:
+            remove_leftovers(FOLDERS.cache, f".new-{kind}-*")
 
 
 _INSIDE = """set -e
