@@ -28,7 +28,7 @@ LENGTH = 1024
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
 SERVE = ["--served-model-name", "tiny", "other-name", "--max-model-len", str(LENGTH), "--host", "127.0.0.1"]
 GOOD = ["--max-model-len", "1k", "--tool-call-parser", "hermes", "--enable-auto-tool-choice", "--kv-cache-dtype", "fp8"]
-SERVE += ["--port", "{port}", "--api-key", KEY, "--shutdown-timeout", "60"]
+SERVE += ["--port", "{port}", "--api-key", KEY, "--shutdown-timeout", "120"]
 
 
 @dataclass
@@ -201,7 +201,7 @@ def test_every_served_name_is_answered_under_the_first(running: Running) -> None
 
 
 def test_more_tokens_than_fit_are_cut_without_an_error(running: Running) -> None:
-    body = running.post(TEXT, prompt="one two three", max_tokens=LENGTH, ignore_eos=True)
+    body = running.post(TEXT, prompt="one two three " * 60, max_tokens=LENGTH, ignore_eos=True)
     assert body["choices"][0]["finish_reason"] == "length"
     assert body["usage"]["total_tokens"] == LENGTH
 
@@ -316,7 +316,7 @@ def test_sigterm_lets_a_running_stream_finish(running: Running) -> None:
     wait_until(lambda: running.status(TEXT) == 500, 10, lambda: "a new request to get 500")
     assert server.get("/health").status == 200  # a green health says nothing about a server that drains
     assert reader.is_alive(), "the stream was over before anything could be seen"
-    reader.join(60)
+    reader.join(120)
     assert received[-1] == "[DONE]"
     assert json.loads(received[-2])["usage"]["completion_tokens"] == LENGTH - 100
     assert server.wait_end(30) == 0
