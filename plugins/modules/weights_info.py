@@ -36,6 +36,21 @@ options:
     description: Folder with the downloaded models, with the subfolder C(hub).
     type: path
     default: /root/.cache/huggingface
+  sizes:
+    description: Also return what a memory plan needs, RV(weights) and RV(config).
+    type: bool
+    default: false
+  elsewhere:
+    description:
+      - Regular expressions of tensor names that the engine leaves on disk, such as an n-gram table, and that are not counted.
+      - Used with O(sizes=true).
+    type: list
+    elements: str
+    default: []
+  vision:
+    description: Whether the vision tower is loaded; V(false) for an engine with C(--language-model-only). Used with O(sizes=true).
+    type: bool
+    default: true
 """
 
 EXAMPLES = r"""
@@ -68,13 +83,43 @@ partial:
   type: list
   elements: str
   returned: always
+weights:
+  description: Bytes of the tensors that an engine loads, null when the files are not complete.
+  type: dict
+  returned: with O(sizes=true)
+  contains:
+    bytes:
+      description: Without the model's own draft layers.
+      type: int
+    bytes_drafting:
+      description: With them.
+      type: int
+    source:
+      description: C(headers), summed over the files' headers.
+      type: str
+    note:
+      description: What was left out or cannot be told, may be empty.
+      type: str
+config:
+  description: Content of C(config.json), null without one.
+  type: dict
+  returned: with O(sizes=true)
+hf_quant_config:
+  description: Content of C(hf_quant_config.json), null without one.
+  type: dict
+  returned: with O(sizes=true)
 """
 
+import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.vllm.plugins.module_utils import _weights
+from ansible_collections.gb10.vllm.plugins.module_utils._memory import config_keys, weights
+from ansible_collections.gb10.vllm.plugins.module_utils._memory.units import PlanError
 
 # Headers of the largest models are a few megabytes; a corrupt length must not make us read a whole shard.
 MOST_HEADER_BYTES = 64 * 1024 * 1024
@@ -107,12 +152,63 @@ def judge(folder: Path) -> _weights.Completeness:
     return _weights.judge(read, length, header)
 
 
+def json_file(folder: Path, name: str) -> dict[str, Any] | None:
+    path = folder / name
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def tensors_of(folder: Path) -> list[weights.Tensor]:
+    """The tensors of all files that the index names, from their headers."""
+    index = json_file(folder, _weights.INDEX)
+    found: list[weights.Tensor] = []
+    for name in weights.index_files(index) if index else (_weights.SINGLE,):
+        with open(folder / name, "rb") as stream:
+
+            def read(offset: int, count: int, stream: Any = stream) -> bytes:
+                stream.seek(offset)
+                return stream.read(count)
+
+            found += weights.read_header(read, name)
+    return found
+
+
+def layer_count(config: dict[str, Any]) -> int | None:
+    """Layers of the language model; those numbered from there on are a draft head's. None if the file does not say."""
+    try:
+        return config_keys.whole(config_keys.language_block(config), "num_hidden_layers", "num_layers", "n_layer")
+    except PlanError:
+        return None
+
+
+def sizes(folder: Path | None, complete: bool, elsewhere: list[str], vision: bool) -> dict[str, Any]:
+    """What a memory plan needs of the model's folder."""
+    config = json_file(folder, "config.json") if folder else None
+    found: dict[str, Any] = {"weights": None, "config": config, "hf_quant_config": None}
+    if folder and complete and config is not None:
+        layers, tensors = layer_count(config), tensors_of(folder)
+        plain, drafting = (
+            weights.sum_tensors(tensors, layers or len(tensors), drafts, vision, tuple(elsewhere))
+            for drafts in (False, True)
+        )
+        note = (
+            plain.note
+            if layers
+            else "; ".join(filter(None, [plain.note, "config.json does not say how many layers there are"]))
+        )
+        found["weights"] = {"bytes": plain.size, "bytes_drafting": drafting.size, "source": plain.source, "note": note}
+        found["hf_quant_config"] = json_file(folder, "hf_quant_config.json")
+    return found
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "model": {"type": "str", "required": True},
             "revision": {"type": "str", "default": ""},
             "huggingface_home": {"type": "path", "default": "/root/.cache/huggingface"},
+            "sizes": {"type": "bool", "default": False},
+            "elsewhere": {"type": "list", "elements": "str", "default": []},
+            "vision": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
     )
@@ -120,7 +216,10 @@ def main() -> None:
     try:
         folder = model_folder(options["model"], options["revision"], options["huggingface_home"])
         found = judge(folder) if folder else _weights.Completeness(missing=["the model's folder"])
-    except OSError as error:
+        more = sizes(folder, found.complete, options["elsewhere"], options["vision"]) if options["sizes"] else {}
+    except re.error as error:
+        module.fail_json(msg=f"elsewhere is {options['elsewhere']}: not regular expressions: {error}")
+    except (OSError, ValueError) as error:
         module.fail_json(msg=f"the weights of {options['model']} cannot be read: {error}")
     module.exit_json(
         changed=False,
@@ -129,6 +228,7 @@ def main() -> None:
         shards=found.shards,
         missing=found.missing,
         partial=found.partial,
+        **more,
     )
 
 

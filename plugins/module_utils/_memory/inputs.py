@@ -33,6 +33,7 @@ _SETTINGS = {
     "max_num_batched_tokens": "batched_tokens",
     "batches_in_flight": "batches",
     "mamba_cache_mode": "cache_mode",
+    "model_bytes": "model_bytes",
 }
 _ENGINE = {*_SETTINGS, "kv_cache_dtype", "prefix_caching", "starts", "utilization", "weights_source"}
 
