@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.gb10.vllm.plugins.plugin_utils import _pydantic, _site
+from ansible_collections.gb10.vllm.plugins.plugin_utils import _mods, _pydantic, _site
 
 
 class ActionModule(ActionBase):
@@ -39,6 +39,10 @@ class ActionModule(ActionBase):
             for name in options["secret_names"]
             if name in values["environment"]
         ]
+        try:
+            _mods.read_all(values["mods"])
+        except _mods.ModError as error:
+            found.append(f"vllm_{values['topology']}_mods of {options['host']}: {error}")
         if found:
             return {**result, "failed": True, "msg": "; ".join(found), "problems": found}
         return {

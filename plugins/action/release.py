@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import getpass
 import os
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-
-# Mods are patches of a few kilobytes; a model folder named by mistake must not be read into memory.
-MOST_BYTES = 4 * 1024 * 1024
+from ansible_collections.gb10.vllm.plugins.plugin_utils import _mods
 
 
 class ActionModule(ActionBase):
@@ -23,33 +20,10 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         arguments = dict(self._task.args)
-        arguments["mods_content"] = {}
-        for folder in arguments.get("mods") or []:
-            path = Path(os.path.expanduser(folder))
-            arguments["mods_content"][path.name] = read_mod(path)
+        try:
+            arguments["mods_content"] = _mods.read_all(arguments.get("mods") or [])
+        except _mods.ModError as error:
+            raise AnsibleActionFail(str(error)) from error
         arguments.setdefault("made_by", f"{getpass.getuser()}@{os.uname().nodename}")
         result.update(self._execute_module(module_name="gb10.vllm.release", module_args=arguments, task_vars=task_vars))
         return result
-
-
-def read_mod(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every file of a mod: relative name to text and whether it is executable."""
-    if not (folder / "run.sh").is_file():
-        raise AnsibleActionFail(
-            f"mod folder {folder} on the controller has no run.sh. Mods are named in vllm_replicated_mods and "
-            f"vllm_split_mods; each is a folder whose run.sh is run in the container before the engine starts"
-        )
-    content: dict[str, dict[str, Any]] = {}
-    size = 0
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        size += path.stat().st_size
-        if size > MOST_BYTES:
-            raise AnsibleActionFail(
-                f"mod folder {folder} holds more than {MOST_BYTES // 1024 // 1024} MiB; is it the right folder?"
-            )
-        try:
-            text = path.read_text()
-        except UnicodeDecodeError as error:
-            raise AnsibleActionFail(f"{path} of the mod is not a text file; mods are scripts and patches") from error
-        content[str(path.relative_to(folder))] = {"content": text, "executable": os.access(path, os.X_OK)}
-    return content

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_NAME = re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 # Options the collection sets itself, because something else depends on them; and where a person sets them instead.
 RESERVED: dict[str, str] = {
@@ -39,7 +39,7 @@ class ArgumentError(ValueError):
 def check(arguments: Mapping[str, Any]) -> None:
     """Refuse option names that are not options, and those the collection owns."""
     for name, value in arguments.items():
-        if not _NAME.match(name):
+        if not _NAME.fullmatch(name):
             raise ArgumentError(
                 f"engine option {name!r} is not written like an option: use the long name in lower case "
                 f"with dashes and without the leading dashes, for example max-model-len"

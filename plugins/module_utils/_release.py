@@ -33,8 +33,8 @@ CACHE_FOLDERS: dict[str, str] = {
     "tilelang": "/root/.tilelang",
     "b12x": "/root/.cache/b12x",
 }
-IMAGE = re.compile(r"^(?P<repository>[a-z0-9][a-z0-9._:/-]*[a-z0-9])@sha256:(?P<digest>[0-9a-f]{64})$")
-_ENVIRONMENT_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+IMAGE = re.compile(r"(?P<repository>[a-z0-9][a-z0-9._:/-]*[a-z0-9])@sha256:(?P<digest>[0-9a-f]{64})")
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ReleaseError(ValueError):
@@ -43,17 +43,22 @@ class ReleaseError(ValueError):
 
 def parse_image(reference: str) -> tuple[str, str]:
     """Split `repository@sha256:digest`; anything else is refused with the reason."""
-    match = IMAGE.match(reference)
-    if match:
+    match = IMAGE.fullmatch(reference)
+    if match and match["digest"].strip("0"):
         return match["repository"], match["digest"]
-    if not reference:
-        reason = "no image is given"
+    if match:
+        reason = "has the examples' placeholder of 64 zeros for a digest"
+    elif not reference:
+        reason = "is not pinned by digest (no image is given)"
     elif "@" in reference:
-        reason = "the part after @ is not sha256: and 64 hexadecimal digits"
+        reason = "is not pinned by digest (the part after @ is not sha256: and 64 hexadecimal digits)"
     else:
-        reason = "a tag can point to another image tomorrow, so going back to it would not bring the old engine back"
+        reason = (
+            "is not pinned by digest (a tag can point to another image tomorrow, so going back to it would not bring "
+            "the old engine back)"
+        )
     raise ReleaseError(
-        f"image {reference!r} is not pinned by digest ({reason}). Write repository@sha256:...; the digest is printed "
+        f"image {reference!r} {reason}. Write repository@sha256:...; the digest of your image is printed "
         f"by `docker buildx imagetools inspect REPOSITORY:TAG` or `skopeo inspect docker://REPOSITORY:TAG`"
     )
 
@@ -68,7 +73,7 @@ def manifest(spec: Mapping[str, Any]) -> dict[str, Any]:
     topology, rank, ranks = spec["topology"], spec["rank"], spec["ranks"]
     _arguments.check(spec["arguments"])
     for name in spec["environment"]:
-        if not _ENVIRONMENT_NAME.match(name):
+        if not _ENVIRONMENT_NAME.fullmatch(name):
             raise ReleaseError(f"environment name {name!r} is not a name that a process can have")
     cache = cache_folder(spec["cache_root"], digest, topology)
     volumes = [f"{spec['huggingface_home']}:/root/.cache/huggingface"]

@@ -55,15 +55,16 @@ checked:
 
 import json
 import subprocess
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.vllm.plugins.module_utils import _argument_check, _host
 
 
-def command(record: dict[str, object]) -> list[str]:
+def command(record: dict[str, Any]) -> list[str]:
     """The container that judges: of the release only what is read-only, so that the check cannot change anything."""
-    volumes = [volume for volume in record["volumes"] if volume.endswith(":ro")]  # type: ignore[attr-defined]
-    arguments = [word for line in record["command"] for word in line][1:]  # type: ignore[attr-defined]
+    volumes = [volume for volume in record["volumes"] if volume.endswith(":ro")]
+    arguments = [word for line in record["command"] for word in line][1:]
     return [
         *("docker", "run", "--rm", "--interactive", "--network", "none", "--entrypoint", "python3"),
         *(word for volume in volumes for word in ("--volume", volume)),
@@ -84,8 +85,8 @@ def main() -> None:
     )
     release = module.params["release"]
     try:
-        record = _host.read_json(f"{module.params['base_dir']}/releases/{release}/release.json")
-        if record is None:
+        record = _host.read_json(f"{module.params['base_dir']}/releases/{release}/release.json") or {}
+        if not record:
             if module.check_mode:
                 module.exit_json(changed=False, checked=False)
             module.fail_json(msg=f"release {release} is not on this host; stage it first (playbook site.yml)")
