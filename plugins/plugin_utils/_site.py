@@ -9,7 +9,7 @@ Private to this collection: may change at any time. Controller only; no I/O.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from ansible_collections.gb10.vllm.plugins.module_utils import _arguments, _budgets, _release
@@ -141,7 +141,7 @@ def problems(host: str, engines: Sequence[str], values: Mapping[str, Any]) -> li
 
 
 def site_problems(hosts: Sequence[Mapping[str, Any]], all_groups: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is wrong between hosts. `hosts` has name, address, port, topology and groups of every engine host."""
+    """What is wrong between hosts. `hosts` has name, address, link_address, port and topology of every engine host."""
     found = []
     engines, proxies = list(all_groups.get("engines", [])), list(all_groups.get("proxies", []))
     if not engines:
@@ -160,15 +160,23 @@ def site_problems(hosts: Sequence[Mapping[str, Any]], all_groups: Mapping[str, S
     if len(set(topologies.values())) > 1:
         seen = ", ".join(f"{name}: {value}" for name, value in sorted(topologies.items()))
         found.append(f"vllm_topology differs between the hosts ({seen}): it must be one value for the whole site")
-    by_address: dict[str, list[str]] = {}
-    for host in hosts:
-        by_address.setdefault(f"{host['address']}:{host['port']}", []).append(host["name"])
-    for address, names in by_address.items():
-        if len(names) > 1:
-            found.append(
-                f"vllm_address and vllm_port {address} are the same on {' and '.join(sorted(names))}: each copy needs its own address"
-            )
+    found += [
+        f"vllm_address and vllm_port {address} are the same on {names}: each copy needs its own address"
+        for address, names in _shared((f"{host['address']}:{host['port']}", host["name"]) for host in hosts)
+    ]
+    found += [
+        f"vllm_link_address {address} is the same on {names}: each host of a pair needs its own on the direct link"
+        for address, names in _shared((h["link_address"], h["name"]) for h in hosts if "split" in topologies.values())
+    ]
     return found
+
+
+def _shared(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Keys that more than one host has, with the names of those hosts in words."""
+    by_key: dict[str, list[str]] = {}
+    for key, name in pairs:
+        by_key.setdefault(key, []).append(name)
+    return [(key, " and ".join(sorted(names))) for key, names in by_key.items() if len(names) > 1]
 
 
 def _words(host: str, topology: Any, entry: Mapping[str, Any]) -> str:
