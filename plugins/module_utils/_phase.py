@@ -14,13 +14,13 @@ from collections.abc import Iterable
 
 # In the order in which a start goes through them; the last line that matches any of them wins.
 _PHASES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("starting the container", re.compile(r"Started vllm|Starting vllm|Unable to find image")),
-    ("importing", re.compile(r"vLLM API server version|non-default args|Automatically detected platform")),
+    ("starting the container", re.compile(r"Started vllm\.service|Starting vllm\.service|Unable to find image")),
+    ("importing", re.compile(r"vLLM API server version|non-default args|Automatically detected platform|torch/_library")),
     ("creating the engine", re.compile(r"Initializing a V\d (LLM )?engine|Resolved architecture")),
     ("joining the pair", re.compile(r"distributed_init_method|world_size=\d|rendezvous|waiting for all ranks", re.I)),
     ("loading weights", re.compile(r"Starting to load model|Loading (safetensors|weights)|Loading .*shards", re.I)),
     ("loaded weights", re.compile(r"Loading weights took|Model loading took")),
-    ("compiling", re.compile(r"torch\.compile|Dynamo bytecode|Compiling a graph|cudagraph", re.I)),
+    ("compiling", re.compile(r"Dynamo bytecode|Compiling a graph|torch\.compile (takes|took)", re.I)),
     ("sizing the KV cache", re.compile(r"KV cache (size|memory)|GiB.* for KV cache|# GPU blocks", re.I)),
     ("warming up", re.compile(r"Capturing CUDA graphs|Warming up|autotun|Graph capturing", re.I)),
     ("opening the port", re.compile(r"Starting vLLM (API )?server|init engine .*took", re.I)),

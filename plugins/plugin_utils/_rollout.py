@@ -27,6 +27,7 @@ class Engine:
     rank: int
     current: str | None
     current_topology: str | None
+    current_rank: int
     target: str
     target_topology: str
     running: bool
@@ -46,12 +47,16 @@ class Engine:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """Steps of one host; `release` is what it runs afterwards, `back` what a failure returns it to."""
+    """Steps of one host; `release` is what it runs afterwards, `back` what a failure returns it to.
+
+    `leave` is to withdraw it from the proxies first; a rank without a port was never in front of clients.
+    """
 
     name: str
     release: str
     back: str | None
     back_topology: str | None
+    leave: bool
     stop: bool
     start: bool
     admit: bool
@@ -81,6 +86,7 @@ def engine_from_facts(facts: Mapping[str, Any], target: Mapping[str, Any], admit
         rank=int(facts["rank"]),
         current=current.get("id"),
         current_topology=current.get("topology"),
+        current_rank=int(current.get("rank", 0)),
         target=target["id"],
         target_topology=target["topology"],
         running=bool(facts["engine"]["running"]),
@@ -114,12 +120,14 @@ def decide(engines: Sequence[Engine]) -> Plan:
 
 
 def _host_plan(engine: Engine, touched: bool) -> HostPlan:
+    stop = touched and (engine.current is not None or engine.running)
     return HostPlan(
         name=engine.name,
         release=engine.target,
         back=engine.current if engine.current != engine.target else None,
         back_topology=engine.current_topology if engine.current != engine.target else None,
-        stop=touched and (engine.current is not None or engine.running),
+        leave=stop and (engine.admitted or engine.current_rank == 0),
+        stop=stop,
         start=touched,
         admit=engine.is_served,
     )

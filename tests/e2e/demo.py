@@ -21,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import site_of_lab as site  # noqa: E402
-from traffic import summary  # noqa: E402
+import site_of_lab as site
+from traffic import summary
 
 # Long enough to see steady traffic on both sides of a change.
 STEADY_SECONDS = 10
@@ -96,10 +96,15 @@ def table(result: dict[str, Any]) -> str:
     rows += [(words, *(str(result[part][key]) for part in ("cutover", "rollback"))) for key, words in names.items()]
     for phase in ("before", "during", "after"):
         for key, words in (("requests", "requests by status"), ("copies", "answers by copy")):
-            cells = (", ".join(f"{k}: {v}" for k, v in result[part][key][phase].items()) or "-" for part in ("cutover", "rollback"))
+            cells = (
+                ", ".join(f"{k}: {v}" for k, v in result[part][key][phase].items()) or "-"
+                for part in ("cutover", "rollback")
+            )
             rows.append((f"{words}, {phase}", *cells))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def main() -> None:
@@ -108,7 +113,9 @@ def main() -> None:
     options = parser.parse_args()
     subprocess.run([sys.executable, str(site.ROOT / "tests" / "lab"), "up", "--engine", options.engine], check=True)
     result = run(options.engine)
-    print(f"\nA {options.engine} engine on the lab, clients with the OpenAI SDK sending all the while\n\n{table(result)}\n")
+    print(
+        f"\nA {options.engine} engine on the lab, clients with the OpenAI SDK sending all the while\n\n{table(result)}\n"
+    )
     print(json.dumps(result), flush=True)
 
 

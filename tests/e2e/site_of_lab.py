@@ -39,27 +39,48 @@ def describe() -> dict[str, Any]:
 class Site:
     """The lab's site with one of the two engines, and the variables of this story on top of its inventory."""
 
-    def __init__(self, engine: str, variables: dict[str, Any] | None = None, inventory: str = "inventories/lab") -> None:
+    def __init__(
+        self, engine: str, variables: dict[str, Any] | None = None, inventory: str = "inventories/lab"
+    ) -> None:
         self.engine = engine
         self.variables = variables or {}
         self.inventory = inventory
 
     def play(
-        self, playbook: str, *words: str, variables: dict[str, Any] | None = None, quiet: bool = True, timeout: float = 1200
+        self,
+        playbook: str,
+        *words: str,
+        variables: dict[str, Any] | None = None,
+        quiet: bool = True,
+        timeout: float = 1200,
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook of the clone, as an owner would; never raises for a failed one."""
         command = [str(BIN / "ansible-playbook"), "--inventory", self.inventory, f"playbooks/{playbook}.yml", *words]
         command += ["--extra-vars", json.dumps({**self.variables, **(variables or {})})]
-        environment = {**os.environ, "ENGINE": self.engine, "PATH": f"{BIN}:{os.environ['PATH']}", "ANSIBLE_FORCE_COLOR": "0"}
+        environment = {
+            **os.environ,
+            "ENGINE": self.engine,
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "ANSIBLE_FORCE_COLOR": "0",
+        }
         return subprocess.run(
-            command, cwd=ROOT, env=environment, text=True, timeout=timeout, check=False, capture_output=quiet, stdin=subprocess.DEVNULL
+            command,
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            timeout=timeout,
+            check=False,
+            capture_output=quiet,
+            stdin=subprocess.DEVNULL,
         )
 
     def must_play(self, playbook: str, *words: str, variables: dict[str, Any] | None = None, quiet: bool = True) -> str:
         """Run a playbook that has to work; its output is in the exception when it does not."""
         done = self.play(playbook, *words, variables=variables, quiet=quiet)
         if done.returncode:
-            raise AssertionError(f"{playbook} failed ({done.returncode}):\n{(done.stdout or '')[-6000:]}{(done.stderr or '')[-2000:]}")
+            raise AssertionError(
+                f"{playbook} failed ({done.returncode}):\n{(done.stdout or '')[-6000:]}{(done.stderr or '')[-2000:]}"
+            )
         return done.stdout or ""
 
 
@@ -88,7 +109,19 @@ def base_url() -> str:
 def clients(out: Path, *words: str) -> Iterator[None]:
     """Real clients that send chat completions through the proxy for as long as the block lasts."""
     command = [sys.executable, str(ROOT / "tests" / "e2e" / "traffic" / "client.py")]
-    command += ["--base-url", base_url(), "--model", "tiny", "--out", str(out), "--seconds", "3600", "--concurrency", "200", *words]
+    command += [
+        "--base-url",
+        base_url(),
+        "--model",
+        "tiny",
+        "--out",
+        str(out),
+        "--seconds",
+        "3600",
+        "--concurrency",
+        "200",
+        *words,
+    ]
     process = subprocess.Popen(command)
     try:
         yield
