@@ -88,10 +88,27 @@ def total_of_image(image: str, container_options: list[str]) -> int | None:
     if not image or not has_gpu():
         return None
     gpus = [option for option in container_options if option.startswith(("--gpus", "--device", "--runtime"))]
-    command = ["docker", "run", "--rm", "--network=none", *gpus, "--entrypoint=python3", image, "-c", _ASK_TOTAL]
+    command = [
+        "docker",
+        "run",
+        "--rm",
+        "--pull=never",
+        "--network=none",
+        *gpus,
+        "--entrypoint=python3",
+        image,
+        "-c",
+        _ASK_TOTAL,
+    ]
     done = _host.run(command, timeout=120, check=False)
     text = done.stdout.strip().splitlines()
     return int(text[-1]) if done.returncode == 0 and text and text[-1].isdigit() else None
+
+
+def log_of_start(invocation: str) -> list[str]:
+    """Every log line of one start of the unit, oldest first."""
+    command = ["journalctl", f"_SYSTEMD_INVOCATION_ID={invocation}", "--output=cat", "--no-pager", "--quiet", "--all"]
+    return _host.run(command, timeout=120, check=False).stdout.splitlines()
 
 
 def stored(state_dir: str) -> list[dict[str, Any]]:

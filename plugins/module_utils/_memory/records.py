@@ -95,8 +95,8 @@ def start_entry(
 
 
 def add_start(stored: Mapping[str, Any] | None, about: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    """The file's content with one more start; a second look at the same start (equal ``began``) replaces the first."""
-    earlier = [entry for entry in (stored or {}).get("starts", []) if entry.get("began") != start.get("began")]
+    """The file's content with one more start; a second look at the same start replaces the first."""
+    earlier = [entry for entry in (stored or {}).get("starts", []) if entry.get("invocation") != start["invocation"]]
     return {"schema": SCHEMA, **about, "starts": [*earlier, dict(start)][-KEPT:]}
 
 
@@ -120,3 +120,16 @@ def last_value(stored: Iterable[Mapping[str, Any]], key: str) -> Any:
     """The newest start's value of a key over several files; None if no start has it."""
     starts = [entry for content in stored for entry in content.get("starts", []) if entry.get(key)]
     return max(starts, key=lambda entry: entry.get("began") or 0)[key] if starts else None
+
+
+def expected_requests(stored: Mapping[str, Any] | None, start: Mapping[str, Any]) -> float | None:
+    """What an equal start before this one held, where no plan says it; None if there was none."""
+    same = [
+        entry["concurrency"]
+        for entry in (stored or {}).get("starts", [])
+        if all(entry.get(key) == start[key] for key in ("settings", "utilization", "max_model_len"))
+        and entry.get("invocation") != start["invocation"]
+        and entry.get("verdict") == "ok"
+        and entry.get("concurrency")
+    ]
+    return same[-1] if same else None
