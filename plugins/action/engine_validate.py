@@ -39,10 +39,11 @@ class ActionModule(ActionBase):
             for name in options["secret_names"]
             if name in values["environment"]
         ]
-        try:
-            _mods.read_all(values["mods"])
-        except _mods.ModError as error:
-            found.append(f"vllm_{values['topology']}_mods of {options['host']}: {error}")
+        if isinstance(values["mods"], list):
+            try:
+                _mods.read_all(values["mods"])
+            except _mods.ModError as error:
+                found.append(f"vllm_{values['topology']}_mods of {options['host']}: {error}")
         if found:
             return {**result, "failed": True, "msg": "; ".join(found), "problems": found}
         return {

@@ -15,11 +15,13 @@ version_added: "1.0.0"
 author: gb10.vllm contributors (@gb10-vllm)
 description:
   - Turns what M(gb10.vllm.engine_info), M(gb10.vllm.proxy_info) and M(gb10.vllm.rollout_journal) found into a table for people.
-  - A host that could not be reached is shown as such, and never as a host on which nothing runs.
+  - A host that could not be reached or looked at is shown as such, and never as a host on which nothing runs.
 positional: _input, proxies, journal
 options:
   _input:
-    description: One entry per engine host with C(name) and C(engine); C(engine) is empty for a host that could not be reached.
+    description:
+      - One entry per engine host with C(name) and C(engine), the registered result.
+      - It is empty, or has C(unreachable) or C(failed), for a host that could not be reached or looked at.
     type: list
     elements: dict
     required: true
@@ -49,10 +51,18 @@ _value:
 COLUMNS = ("HOST", "RELEASE", "RANK", "UNIT", "HEALTH", "ADMITTED", "FREE GiB", "PREVIOUS", "STATE")
 
 
-def engine_row(name: str, engine: Mapping[str, Any], admitted: Sequence[str]) -> list[str]:
-    """One engine host's row."""
-    if not engine:
-        return [name, "?", "?", "unreachable", "?", "yes" if name in admitted else "no", "?", "?", ""]
+def trouble(result: Mapping[str, Any]) -> str:
+    """Why a registered result says nothing about its host; empty when it does."""
+    if not result or result.get("unreachable"):
+        return "could not be reached"
+    return f"could not be looked at: {result.get('msg', '?')}" if result.get("failed") else ""
+
+
+def engine_row(name: str, engine: Mapping[str, Any], admitted: Sequence[str] | None) -> list[str]:
+    """One engine host's row; `admitted` is None when no proxy could be asked."""
+    in_front = "?" if admitted is None else "yes" if name in admitted else "no"
+    if why := trouble(engine):
+        return [name, "?", "?", "?", "?", in_front, "?", "?", why]
     current = engine.get("current") or {}
     rank = f"{current['rank']}/{current['ranks']}" if current else "-"
     served = not current or current["rank"] == 0
@@ -65,7 +75,7 @@ def engine_row(name: str, engine: Mapping[str, Any], admitted: Sequence[str]) ->
         rank,
         f"{engine['unit']['ActiveState']}, {engine['unit'].get('UnitFileState') or 'not installed'}",
         ("ok" if engine["healthy"] else "no answer") if served and engine["running"] else "-",
-        "yes" if name in admitted else "no",
+        in_front,
         f"{engine['memory_available_bytes'] / 2**30:.1f}",
         (engine.get("previous") or {}).get("id", "none"),
         state,
@@ -74,8 +84,8 @@ def engine_row(name: str, engine: Mapping[str, Any], admitted: Sequence[str]) ->
 
 def proxy_line(name: str, proxy: Mapping[str, Any]) -> str:
     """One proxy's line."""
-    if not proxy:
-        return f"proxy {name}: could not be reached"
+    if why := trouble(proxy):
+        return f"proxy {name}: {why}"
     if not proxy["configured"]:
         return f"proxy {name}: not set up yet (playbook site.yml)"
     servers = ", ".join(
@@ -87,6 +97,8 @@ def proxy_line(name: str, proxy: Mapping[str, Any]) -> str:
 
 def journal_lines(journal: Mapping[str, Any]) -> list[str]:
     """What the newest rollout is at, and who holds the lock."""
+    if why := trouble(journal):
+        return [f"journal and lock, on the first proxy: {why}"]
     events = journal.get("events") or []
     lines = []
     if events:
@@ -107,8 +119,9 @@ def status_table(
     journal: Mapping[str, Any] | None = None,
 ) -> str:
     """The whole table."""
-    admitted = {server["name"] for proxy in proxies for server in (proxy["proxy"].get("admitted") or [])}
-    rows = [list(COLUMNS), *(engine_row(entry["name"], entry["engine"], sorted(admitted)) for entry in engines)]
+    asked = [entry["proxy"] for entry in proxies if not trouble(entry["proxy"])]
+    admitted = [server["name"] for proxy in asked for server in proxy["admitted"]] if asked else None
+    rows = [list(COLUMNS), *(engine_row(entry["name"], entry["engine"], admitted) for entry in engines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines += ["", *(proxy_line(entry["name"], entry["proxy"]) for entry in proxies)]

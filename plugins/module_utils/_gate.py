@@ -69,12 +69,12 @@ def models_step(content: Any, rules: Rules) -> Step:
     entries = content.get("data") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         return Step("models", good=False, bad=True, reason="/v1/models did not answer with a list of models")
-    by_name = {entry.get("id"): entry for entry in entries if isinstance(entry, dict)}
+    by_name = {str(entry.get("id")): entry for entry in entries if isinstance(entry, dict)}
     if rules.model not in by_name:
-        served = ", ".join(sorted(str(name) for name in by_name)) or "nothing"
+        served = ", ".join(sorted(by_name)) or "nothing"
         return Step("models", good=False, bad=True, reason=f"serves {served} instead of {rules.model}")
     length = by_name[rules.model].get("max_model_len")
-    if rules.max_model_len is not None and length is not None and int(length) < rules.max_model_len:
+    if rules.max_model_len is not None and isinstance(length, int) and length < rules.max_model_len:
         return Step(
             "models",
             good=False,
@@ -101,7 +101,7 @@ def completion_step(status: int, content: Any, problem: str, rules: Rules) -> St
         return Step("completion", good=False, bad=True, reason="a completion came back without choices")
     if choice.get("finish_reason") in ("abort", "error"):
         return Step("completion", good=False, bad=True, reason=f"a completion ended with {choice['finish_reason']}")
-    text = " ".join(part for part in parts if part)
+    text = " ".join(part for part in parts if isinstance(part, str))
     if not re.search(rules.expect, text):
         shown = text if len(text) <= 80 else text[:79] + "…"
         return Step("completion", good=False, bad=True, reason=f"the answer {shown!r} does not match {rules.expect!r}")

@@ -8,6 +8,7 @@ Private to this collection: may change at any time. Host-side, standard library 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -40,7 +41,10 @@ class HostError(RuntimeError):
 def run(command: list[str], timeout: float = 60, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a command without a shell; HostError when it cannot be run, takes too long or (with check) fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        # Log lines may be cut within a character, and nothing of that may end a look at the host.
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=timeout, check=False
+        )
     except FileNotFoundError as error:
         raise HostError(f"{command[0]} is not installed on this host") from error
     except subprocess.TimeoutExpired as error:
@@ -150,6 +154,8 @@ def sync_folder(folder: str) -> None:
 def link_atomically(target: str, path: str) -> None:
     """Point a symlink at another target in one step."""
     temporary = f"{path}.{os.getpid()}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
     os.symlink(target, temporary)
     os.rename(temporary, path)
     sync_folder(os.path.dirname(path))

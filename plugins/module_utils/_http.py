@@ -51,10 +51,12 @@ def _ask(request: urllib.request.Request, timeout: float, token: str) -> Answer:
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
-        with _OPENER.open(request, timeout=timeout) as response:
+        try:
+            response = _OPENER.open(request, timeout=timeout)
+        except urllib.error.HTTPError as error:
+            response = error
+        with response:
             return Answer(response.status, response.read().decode(errors="replace"))
-    except urllib.error.HTTPError as error:
-        return Answer(error.code, error.read().decode(errors="replace"))
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         return Answer(0, "", f"{type(reason).__name__}: {reason}" if not isinstance(reason, str) else reason)

@@ -35,8 +35,12 @@ def append(folder: str, rollout: str, events: list[dict[str, Any]]) -> list[dict
     ]
     text = "".join(json.dumps(event, sort_keys=True) + "\n" for event in written)
     Path(folder).mkdir(parents=True, exist_ok=True)
-    handle = os.open(f"{folder}/{rollout}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    handle = os.open(f"{folder}/{rollout}.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            # A power loss cut the last line short; without a break it would take this event with it.
+            text = "\n" + text
         os.write(handle, text.encode())
         os.fsync(handle)
     finally:

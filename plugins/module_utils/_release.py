@@ -63,6 +63,15 @@ def parse_image(reference: str) -> tuple[str, str]:
     )
 
 
+def check_environment(environment: Mapping[str, Any]) -> None:
+    """Refuse what would not arrive in the engine as it was meant."""
+    for name, value in environment.items():
+        if not _ENVIRONMENT_NAME.fullmatch(name):
+            raise ReleaseError(f"environment name {name!r} is not a name that a process can have")
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ReleaseError(f"environment name {name} has the value {value!r}: write a number, or a text in quotes")
+
+
 def cache_folder(root: str, digest: str, topology: str) -> str:
     return f"{root}/{digest[:12]}-{topology}"
 
@@ -72,9 +81,7 @@ def manifest(spec: Mapping[str, Any]) -> dict[str, Any]:
     repository, digest = parse_image(spec["image"])
     topology, rank, ranks = spec["topology"], spec["rank"], spec["ranks"]
     _arguments.check(spec["arguments"])
-    for name in spec["environment"]:
-        if not _ENVIRONMENT_NAME.fullmatch(name):
-            raise ReleaseError(f"environment name {name!r} is not a name that a process can have")
+    check_environment(spec["environment"])
     cache = cache_folder(spec["cache_root"], digest, topology)
     volumes = [f"{spec['huggingface_home']}:/root/.cache/huggingface"]
     volumes += [f"{cache}/{name}:{target}" for name, target in CACHE_FOLDERS.items()]
@@ -182,9 +189,9 @@ def _start(content: Mapping[str, Any], identity: str, root: str) -> str:
 
 
 def _option(option: str) -> list[str]:
-    """`--name=value` reads better as two words; one without a value stays as it is."""
+    """`--name=value` reads better as two words. Switches take their value in one word only."""
     name, separator, value = option.partition("=")
-    return [name, value] if separator else [name]
+    return [name, value] if separator and value not in ("true", "false") else [option]
 
 
 def _unit_conf(content: Mapping[str, Any], identity: str) -> str:

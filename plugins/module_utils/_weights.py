@@ -38,10 +38,10 @@ def expected_length(header: bytes) -> int | None:
         return None
     try:
         tensors = json.loads(header[8 : 8 + size])
-    except ValueError:
+        ends = [entry["data_offsets"][1] for name, entry in tensors.items() if name != "__metadata__"]
+        return 8 + size + int(max(ends, default=0))
+    except (ValueError, AttributeError, KeyError, IndexError, TypeError):
         return None
-    ends = [entry["data_offsets"][1] for name, entry in tensors.items() if name != "__metadata__"]
-    return 8 + size + max(ends, default=0)
 
 
 def judge(

@@ -9,6 +9,7 @@ Private to this collection: may change at any time. Controller only; no I/O.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -40,6 +41,7 @@ VARIABLES: dict[str, str] = {
     "link_address": "vllm_link_address",
     "ranks": "vllm_topology",
 }
+_OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*(=|\Z)")
 _RESTART_OPTIONS = ("--restart", "--rm", "--name", "--entrypoint", "--env-file", "--detach", "-d")
 
 
@@ -52,7 +54,8 @@ class Engine(BaseModel):
     image: str
     model: str = Field(min_length=1)
     arguments: dict[str, Any]
-    environment: dict[str, str | int | float | bool]
+    environment: dict[str, Any]
+    mods: list[str]
     container_options: list[str]
     volumes: list[str]
     port: int = Field(ge=1, le=65535)
@@ -76,6 +79,12 @@ class Engine(BaseModel):
         _arguments.check(value)
         return value
 
+    @field_validator("environment")
+    @classmethod
+    def environment_arrives_as_written(cls, value: dict[str, Any]) -> dict[str, Any]:
+        _release.check_environment(value)
+        return value
+
     @field_validator("address", "link_address", "listen_address")
     @classmethod
     def address_is_a_number(cls, value: str) -> str:
@@ -91,7 +100,7 @@ class Engine(BaseModel):
     @classmethod
     def options_leave_the_unit_in_charge(cls, value: list[str]) -> list[str]:
         for option in value:
-            if not option.startswith("-"):
+            if not _OPTION.match(option):
                 raise ValueError(f"{option!r} is not an option of docker run: write --name=value in one piece")
             if option.split("=", 1)[0] in _RESTART_OPTIONS:
                 raise ValueError(
@@ -124,13 +133,13 @@ def problems(host: str, engines: Sequence[str], values: Mapping[str, Any]) -> li
             f"vllm_topology is 'split' on {host}, but the group engines has only {len(engines)} host: "
             f"a split needs two or more hosts; use 'replicated' for one"
         )
-    if topology == "split":
-        size = (values.get("arguments") or {}).get("tensor-parallel-size")
-        pipeline = (values.get("arguments") or {}).get("pipeline-parallel-size", 1)
-        if isinstance(size, int) and isinstance(pipeline, int) and size * pipeline != len(engines):
+    if topology in ("replicated", "split"):
+        gpus = len(engines) if topology == "split" else 1
+        sizes = [values["arguments"].get(f"{kind}-parallel-size", 1) for kind in ("tensor", "pipeline")]
+        if str(sizes[0]).isdecimal() and str(sizes[1]).isdecimal() and int(sizes[0]) * int(sizes[1]) != gpus:
             found.append(
-                f"vllm_split_arguments on {host}: tensor-parallel-size {size} x pipeline-parallel-size {pipeline} is {size * pipeline}, "
-                f"but the group engines has {len(engines)} hosts with one GPU each: make them equal"
+                f"vllm_{topology}_arguments on {host}: tensor-parallel-size {sizes[0]} x pipeline-parallel-size {sizes[1]} must be "
+                f"{gpus}, the number of hosts that one engine runs on, each with one GPU"
             )
     if not found:
         try:
