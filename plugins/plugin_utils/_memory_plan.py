@@ -56,10 +56,13 @@ def plan(hosts: Sequence[Facts], wishes: Mapping[str, Wishes], topology: str) ->
             "other_types": [],
         }
         return {**empty, "asked": {"copies": [], "ranks": []}, "arguments": {}, "admissions": admissions,
-                "problems": _refused(admissions), "unknown": str(error)}  # fmt: skip
+                "problems": _refused(admissions, {}), "unknown": str(error)}  # fmt: skip
     rows = asked["copies"] if topology == "replicated" else asked["ranks"]
-    problems = _refused(admissions)
-    problems += [problem for row in rows for problem in _judge(row, wishes[row["host"]], _facts(hosts, row["host"]))]
+    problems = _refused(admissions, {row["host"]: row for row in rows})
+    refused = {problem["host"] for problem in problems}
+    for row in rows:
+        if row["host"] not in refused:
+            problems += _judge(row, wishes[row["host"]], _facts(hosts, row["host"]))
     return {
         **proposed,
         "asked": {key: asked[key] for key in ("copies", "ranks")},
@@ -79,8 +82,17 @@ def _facts(hosts: Sequence[Facts], name: str) -> Facts:
     return next(host for host in hosts if host["name"] == name)
 
 
-def _refused(admissions: Mapping[str, Facts]) -> list[dict[str, str]]:
-    return [{"host": name, "text": entry["text"]} for name, entry in admissions.items() if not entry["ok"]]
+def _refused(admissions: Mapping[str, Facts], rows: Mapping[str, Facts]) -> list[dict[str, str]]:
+    """Hosts on which the engine itself would refuse to start; the rest of the box may want a smaller share still."""
+    found = []
+    for name, entry in admissions.items():
+        highest = rows.get(name, {}).get("highest", 1)
+        less = (
+            f"; the rest of the box leaves {highest:.2f} ({rows[name]['limit']})" if highest < entry["largest"] else ""
+        )
+        if not entry["ok"]:
+            found.append({"host": name, "text": entry["text"] + less})
+    return found
 
 
 def _holders(memory: Facts) -> list[Claim]:
@@ -110,31 +122,27 @@ def _utilization(host: Facts, topology: str) -> float:
 
 def _judge(row: Facts, wishes: Wishes, host: Facts) -> list[dict[str, str]]:
     """Why a host's wanted share does not do what is asked for."""
-    name, used = row["host"], row["utilization"]
-    memory = host["memory"]
-    held = (
-        ", ".join(f"{claim.name} ({say_gib(claim.size)})" for claim in _holders(memory)[:5]) or "nothing else of size"
-    )
+    name, used, highest = row["host"], row["utilization"], row["highest"]
+    held = ", ".join(f"{claim.name} ({say_gib(claim.size)})" for claim in _holders(host["memory"])[:5])
     if used < row["lowest"]:
-        need = f"utilization {used:.2f} gives {row['requests']:.1f} full requests of {row['max_model_len']:,} tokens, {row['tokens']:,} tokens"
         way = f"set {row['lowest']:.2f} or more"
-        if row["lowest"] > row["highest"]:
-            way = f"it would take {row['lowest']:.2f}, and {row['highest']:.2f} is the most that this host can give ({row['limit']})"
-        return [
-            {
-                "host": name,
-                "text": f"{name}: {need}; that is less than you asked for: {way}, ask for less, or move work away: {held}",
-            }
-        ]
-    if used > row["highest"] and wishes.strict:
+        if row["lowest"] > highest:
+            way = f"it would take {row['lowest']:.2f}, and {highest:.2f} is the most that this host can give ({row['limit']})"
+        text = (
+            f"{name}: utilization {used:.2f} gives {row['requests']:.1f} full requests of {row['max_model_len']:,} tokens, "
+            f"{row['tokens']:,} tokens in all; that is less than you asked for: {way}{'; other work holds ' if held else ''}{held}"
+        )
+    elif used > highest and wishes.strict:
         short = from_gib(wishes.keep_free_gib) - row["free"]
         lost = f"{say_gib(short, 2)} are missing; " if short > 0 else ""
-        return [{"host": name, "text": (
-            f"{name}: utilization {used:.2f} needs {say_gib(row['requested'], 2)} and leaves {say_gib(row['free'], 2)} under load after "
-            f"all other work, {wishes.keep_free_gib:g} GiB are to stay free: {lost}the largest utilization that fits is "
-            f"{row['highest']:.2f}, limited by {row['limit']}; the rest is held by {held}"
-        )}]  # fmt: skip
-    return []
+        text = (
+            f"{name}: utilization {used:.2f} needs {say_gib(row['requested'], 2)} and leaves {say_gib(row['free'], 2)} under load "
+            f"after all other work, {wishes.keep_free_gib:g} GiB are to stay free: {lost}the largest utilization that fits is "
+            f"{highest:.2f}, limited by {row['limit']}{'; the rest is held by ' if held else ''}{held}"
+        )
+    else:
+        return []
+    return [{"host": name, "text": text}]
 
 
 def to_set(row: Facts, byte_mode: bool) -> dict[str, Any]:
