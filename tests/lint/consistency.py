@@ -8,6 +8,7 @@ Usage: consistency.py [ROOT]. One line per finding; exit status 1 when there is 
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -75,6 +76,20 @@ def plugins(root: Path) -> Iterator[str]:
         yield f"plugins/action/{name}.py has no module of the same name that documents it"
 
 
+def host_side(root: Path) -> Iterator[str]:
+    """What runs on a host needs nothing but Python's own library, and what Ansible sends along."""
+    own = "ansible_collections.gb10.vllm.plugins.module_utils"
+    for path in sorted([*(root / "plugins/module_utils").rglob("*.py"), *(root / "plugins/modules").glob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in names:
+                if name.split(".")[0] not in sys.stdlib_module_names and not name.startswith(
+                    ("ansible.module_utils", own)
+                ):
+                    yield f"{path.relative_to(root)} imports {name}, but no host has more than Python's standard library"
+
+
 def readme(root: Path) -> Iterator[str]:
     """The README names every public playbook, and no make target that does not exist."""
     path = root / "README.md"
@@ -137,7 +152,7 @@ def inventories(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}: {name} is in no role's defaults"
 
 
-CHECKS = (roles, plugins, readme, files, inventories)
+CHECKS = (roles, plugins, host_side, readme, files, inventories)
 
 
 def findings(root: Path) -> list[str]:
