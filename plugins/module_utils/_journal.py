@@ -30,7 +30,7 @@ def append(folder: str, rollout: str, events: list[dict[str, Any]]) -> list[dict
     """Write the events in one piece and flush them to the disk before returning."""
     now = time.time()
     written = [
-        {"time": round(float(event.get("time") or now), 3), **{k: v for k, v in event.items() if k != "time"}}
+        {"time": round(float(event.get("time") or 0) or now, 3), **{k: v for k, v in event.items() if k != "time"}}
         for event in events
     ]
     text = "".join(json.dumps(event, sort_keys=True) + "\n" for event in written)
