@@ -27,6 +27,7 @@ ENGINE = os.environ.get("ENGINE", "real")
 SLOW = {} if ENGINE == "real" else {"vllm_environment_overrides": {"STANDIN_LOAD_SECONDS": "8"}}
 SITE = lab.Site(ENGINE, {"vllm_gate_heartbeat_seconds": 2, **SLOW})
 SPLIT, COPIES = {"vllm_topology": "split"}, {"vllm_topology": "replicated"}
+BOOT = "cat /proc/sys/kernel/random/boot_id; stat -c %Y /proc/1"
 # The promise: an article's owners waited 30 s for this.
 MOST_SECONDS_TO_FIRST_ANSWER = 1.0
 
@@ -120,7 +121,7 @@ def test_site_with_a_changed_argument_leaves_the_engine_running_and_says_what_to
 
 def test_reboot_of_a_host_its_copy_comes_back_and_the_other_serves(records: Path) -> None:
     begin = time.time()
-    boot = lab.on("spark2", "cat /proc/sys/kernel/random/boot_id; stat -c %Y /proc/1")
+    boot = lab.on("spark2", BOOT)
     subprocess.run(
         [str(lab.BIN / "python"), str(lab.ROOT / "tests" / "lab"), "exec", "spark2", "--", "systemctl", "reboot"],
         check=False,
@@ -128,7 +129,7 @@ def test_reboot_of_a_host_its_copy_comes_back_and_the_other_serves(records: Path
 
     def answers_again() -> bool:
         try:
-            return lab.on("spark2", "cat /proc/sys/kernel/random/boot_id; stat -c %Y /proc/1", timeout=10) != boot
+            return lab.on("spark2", BOOT, timeout=10) != boot
         except (RuntimeError, subprocess.TimeoutExpired):
             return False
 
@@ -140,10 +141,14 @@ def test_reboot_of_a_host_its_copy_comes_back_and_the_other_serves(records: Path
 
     seconds = lab.wait_for(serves_again, 240, "spark2 answers through the proxy after its boot")
     print(f"\nspark2 serves again {seconds:.0f} s after its boot")
-    meanwhile = [r for r in demo.read(records) if begin + 5 < r["start"] and r["end"] < booted]
-    assert meanwhile
-    assert {r["copy"] for r in meanwhile if r["complete"]} == {"spark1"}
-    assert all(r["complete"] for r in meanwhile), [r for r in meanwhile if not r["complete"]][:3]
+    back = min(
+        r["start"] for r in demo.read(records) if r["complete"] and r["copy"] == "spark2" and r["start"] > booted
+    )
+    # A request that was running on the host when it was told to reboot is the engine's to end; every later one is ours.
+    meanwhile = [r for r in demo.read(records) if begin + 1 < r["start"] < back]
+    assert len(meanwhile) > 20
+    assert [r for r in meanwhile if not r["complete"]] == []
+    assert sum(r["copy"] == "spark1" for r in meanwhile) > 20, "the other copy served meanwhile"
 
 
 def test_status_is_a_table_for_people() -> None:
@@ -174,7 +179,7 @@ def test_works_from_an_installed_collection(tmp_path: Path) -> None:
         "PATH": f"{lab.BIN}:/usr/bin:/bin:/usr/sbin",
         "HOME": str(tmp_path),
         "ANSIBLE_COLLECTIONS_PATH": str(tmp_path),
-        "ENGINE": "real",
+        "ENGINE": ENGINE,
     }
 
     def call(*command: str, folder: Path) -> str:
@@ -187,11 +192,9 @@ def test_works_from_an_installed_collection(tmp_path: Path) -> None:
     call("ansible-galaxy", "collection", "build", "--output-path", str(tmp_path), folder=lab.ROOT)
     (archive,) = tmp_path.glob("gb10-vllm-*.tar.gz")
     call("ansible-galaxy", "collection", "install", "--offline", "-p", str(tmp_path), str(archive), folder=tmp_path)
-    inventory = str(lab.ROOT / "inventories" / "lab")
+    inventory, variables = str(lab.ROOT / "inventories" / "lab"), json.dumps({**SITE.variables, **SPLIT})
     assert "split-" in call("ansible-playbook", "-i", inventory, "gb10.vllm.status", folder=tmp_path)
-    output = call(
-        "ansible-playbook", "-i", inventory, "gb10.vllm.cutover", "--check", "-e", json.dumps(SPLIT), folder=tmp_path
-    )
+    output = call("ansible-playbook", "-i", inventory, "gb10.vllm.cutover", "--check", "-e", variables, folder=tmp_path)
     assert "nothing changes" in output
 
 
