@@ -126,7 +126,7 @@ def _host_plan(engine: Engine, touched: bool) -> HostPlan:
         release=engine.target,
         back=engine.current if engine.current != engine.target else None,
         back_topology=engine.current_topology if engine.current != engine.target else None,
-        leave=stop and (engine.admitted or engine.current_rank == 0),
+        leave=(stop and engine.current_rank == 0) or (engine.admitted and (stop or not engine.is_served)),
         stop=stop,
         start=touched,
         admit=engine.is_served,
