@@ -1,0 +1,232 @@
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of the modules; only the call to a host is replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible.playbook.task import Task
+from ansible_collections.gb10.vllm.plugins.action import (
+    engine_ready,
+    engine_validate,
+    release,
+    rollout_plan,
+    rollout_settle,
+    site_validate,
+)
+
+IMAGE = f"eugr/vllm@sha256:{'1' * 64}"
+
+
+def action(plugin: Any, arguments: dict[str, Any], check_mode: bool = False) -> Any:
+    task = Task()
+    task.args = arguments
+    task.check_mode = check_mode
+    return plugin.ActionModule(task, MagicMock(), MagicMock(), MagicMock(), MagicMock(), MagicMock())
+
+
+class Host:
+    """Answers calls of the module with the given results and keeps what it was called with."""
+
+    def __init__(self, *results: dict[str, Any]) -> None:
+        self.results = list(results)
+        self.calls: list[dict[str, Any]] = []
+
+    def __call__(self, module_name: str, module_args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        self.calls.append({"module": module_name, **module_args})
+        return self.results.pop(0)
+
+
+def look(verdict: str, **more: Any) -> dict[str, Any]:
+    return {
+        "changed": False, "verdict": verdict, "reason": "/health: 503", "seconds": 12.4, "phase": "loading weights",
+        "last_log_line": "shard 1 of 2", "log": [f"line {n}" for n in range(20)], "invocation": "abc", **more,
+    }  # fmt: skip
+
+
+def ready(
+    monkeypatch: pytest.MonkeyPatch, host: Host, check_mode: bool = False, **arguments: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """Result of the action, and what the person at the terminal saw."""
+    shown: list[str] = []
+    monkeypatch.setattr(engine_ready.display, "display", lambda words, color=None: shown.append(words))
+    plugin = action(engine_ready, {"deadline_seconds": 60, **arguments}, check_mode)
+    plugin._execute_module = host
+    return plugin.run(task_vars={"inventory_hostname": "spark1"}), shown
+
+
+def test_ready_shows_a_heartbeat_per_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(
+        look("pending"), look("pending", phase="compiling", last_log_line="", seconds=22.6), look("pass", seconds=31.0)
+    )
+    result, shown = ready(monkeypatch, host)
+    assert shown == [
+        "  spark1: loading weights, 12 of at most 60 s: shard 1 of 2",
+        "  spark1: compiling, 23 of at most 60 s",
+        "  spark1: loaded after 31 s",
+    ]
+    assert not result.get("failed")
+    assert (result["verdict"], result["seconds"]) == ("pass", 31.0)
+    assert "log" not in result
+    assert len({call["started_at"] for call in host.calls}) == 1, "the clock started anew with a slice"
+    assert [call.get("invocation") for call in host.calls] == [None, "abc", "abc"]
+
+
+def test_ready_keeps_the_start_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(look("pass"))
+    ready(monkeypatch, host, started_at=5.0)
+    assert host.calls[0]["started_at"] == 5.0
+    assert host.calls[0]["module"] == "gb10.vllm.engine_ready"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "meaning"),
+    [("fail", "is not ready in time"), ("gone", "process ended"), ("error", "could not be looked at")],
+)
+def test_ready_explains(monkeypatch: pytest.MonkeyPatch, verdict: str, meaning: str) -> None:
+    result, shown = ready(monkeypatch, Host(look(verdict)))
+    assert result["failed"] is True
+    assert shown == []
+    for words in (
+        "spark1 is not ready after 12 s",
+        verdict,
+        meaning,
+        "/health: 503",
+        "Last phase: loading weights",
+        "line 19",
+        "journalctl",
+    ):
+        assert words in result["msg"]
+    assert "line 7\n" not in result["msg"], "more than the last lines of the log"
+
+
+@pytest.mark.parametrize("bad", [{"failed": True, "msg": "x"}, {"unreachable": True, "msg": "x"}])
+def test_ready_hands_on_what_the_host_says(monkeypatch: pytest.MonkeyPatch, bad: dict[str, Any]) -> None:
+    result, _shown = ready(monkeypatch, Host(look("pending"), bad))
+    assert {name: result[name] for name in bad} == bad
+
+
+def test_ready_in_check_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _shown = ready(monkeypatch, Host(), check_mode=True)
+    assert (result["verdict"], result["changed"], result["reason"]) == ("skipped", False, "would wait for up to 60 s")
+
+
+def test_release_reads_the_mods(tmp_path: Path) -> None:
+    (tmp_path / "mod").mkdir()
+    (tmp_path / "mod" / "run.sh").write_text("echo\n")
+    plugin = action(release, {"model": "m", "mods": [str(tmp_path / "mod")]})
+    plugin._execute_module = host = Host({"changed": True, "id": "x"})
+    assert plugin.run(task_vars={})["id"] == "x"
+    (call,) = host.calls
+    assert call["mods_content"] == {"mod": {"run.sh": {"content": "echo\n", "executable": False}}}
+    assert "@" in call["made_by"]
+    assert call["model"] == "m"
+
+
+def test_release_without_mods() -> None:
+    plugin = action(release, {"made_by": "ann"})
+    plugin._execute_module = host = Host({})
+    plugin.run(task_vars={})
+    assert host.calls == [{"module": "gb10.vllm.release", "mods_content": {}, "made_by": "ann"}]
+
+
+def test_release_with_a_mod_that_is_none(tmp_path: Path) -> None:
+    plugin = action(release, {"mods": [str(tmp_path)]})
+    plugin._execute_module = Host()
+    with pytest.raises(AnsibleActionFail, match="has no run.sh"):
+        plugin.run(task_vars={})
+
+
+def validate(**changes: Any) -> dict[str, Any]:
+    wanted = {
+        "topology": "replicated", "image": IMAGE, "model": "m", "arguments": {}, "environment": {"A": "1"}, "container_options": [],
+        "volumes": [], "mods": [], "port": 8000, "master_port": 1, "listen_address": "0.0.0.0", "expected_load_seconds": 60,
+        "shutdown_seconds": 20, "ranks": 1,
+    }  # fmt: skip
+    arguments = {
+        "host": "a", "engines": ["a"], "address": "192.0.2.1", "link_address": "192.0.2.2", "secret_names": changes.pop("secret_names", []),
+        "release": {**wanted, **changes},
+    }  # fmt: skip
+    return action(engine_validate, arguments).run(task_vars={})
+
+
+def test_validate() -> None:
+    result = validate()
+    assert not result.get("failed")
+    assert result["entry"] == {
+        "name": "a", "topology": "replicated", "address": "192.0.2.1", "link_address": "192.0.2.2", "port": 8000,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"image": "x", "port": 0}, ["vllm_image is 'x' on a", "vllm_port is 0 on a"]),
+        (
+            {"mods": ["/nowhere/x"]},
+            ["vllm_replicated_mods of a: mod folder /nowhere/x on the controller has no run.sh"],
+        ),
+        ({"mods": "/nowhere/x"}, ["vllm_replicated_mods is '/nowhere/x' on a"]),
+        (
+            {"secret_names": ["A", "B"]},
+            ["environment name A on a stands in vllm_secret_environment and in the engine's"],
+        ),
+    ],
+)
+def test_validate_says_everything(changes: dict[str, Any], words: list[str]) -> None:
+    result = validate(**changes)
+    assert result["failed"] is True
+    assert len(result["problems"]) == len(words)
+    for problem, expected in zip(sorted(result["problems"]), sorted(words), strict=True):
+        assert problem.startswith(expected)
+        assert problem in result["msg"]
+
+
+def test_site_validate() -> None:
+    host = {"name": "a", "topology": "replicated", "address": "192.0.2.1", "link_address": "192.0.2.1", "port": 8000}
+    groups = {"all": ["a"], "ungrouped": [], "engines": ["a"], "proxies": ["a"]}
+    assert not action(site_validate, {"hosts": [host], "groups": groups}).run(task_vars={}).get("failed")
+    result = action(site_validate, {"hosts": [host], "groups": {**groups, "proxies": []}}).run(task_vars={})
+    assert result["failed"] is True
+    assert "the group proxies" in result["msg"]
+
+
+def facts(current: str | None, staged: str, previous: str | None = None) -> dict[str, Any]:
+    def record(identity: str | None) -> dict[str, Any] | None:
+        return {"id": identity, "topology": "replicated", "rank": 0, "ranks": 1} if identity else None
+
+    return {
+        "name": "a", "rank": 0, "staged": {"id": staged, "manifest": {"topology": "replicated"}},
+        "engine": {"current": record(current), "previous": record(previous), "running": True, "healthy": True},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "goes_to"), [("staged", "switch", "replicated-new"), ("previous", "switch", "replicated-old")]
+)
+def test_plan(target: str, path: str, goes_to: str) -> None:
+    engines = [facts("replicated-now", "replicated-new", "replicated-old")]
+    result = action(rollout_plan, {"engines": engines, "admitted": ["a"], "target": target}).run(task_vars={})
+    assert (result["path"], result["hosts"]["a"]["release"], result["changed"]) == (path, goes_to, False)
+
+
+def test_plan_refused() -> None:
+    result = action(rollout_plan, {"engines": [facts("x", "x")], "admitted": [], "target": "previous"}).run(
+        task_vars={}
+    )
+    assert result["failed"] is True
+    assert "host a has no previous release" in result["msg"]
+
+
+def test_settle_does_not_fail_by_itself() -> None:
+    """The word failed in a result would end the play before anything is put right."""
+    plan = {"topology": "replicated", "path": "switch", "hosts": {"a": {"admit": True, "back": None}}}
+    result = action(rollout_settle, {"plan": plan, "results": {}}).run(task_vars={})
+    assert "failed" not in result
+    assert (result["ok"], result["failed_hosts"]) == (False, {"a": "the host could not be reached"})
