@@ -26,7 +26,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 HERE = Path(__file__).resolve().parent
 if "ansible_collections" not in sys.modules:

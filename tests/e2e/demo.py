@@ -84,7 +84,7 @@ def run(engine: str, quiet: bool = False) -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """The report for people."""
-    rows = [("", "CUTOVER (split to copies)", "ROLLBACK (copies to split)")]
+    rows: list[tuple[str, ...]] = [("", "CUTOVER (split to copies)", "ROLLBACK (copies to split)")]
     names = {
         "window_seconds": "window: seconds without an admitted copy",
         "engine_start_seconds": "  of which the engine's own start",

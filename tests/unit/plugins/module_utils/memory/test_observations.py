@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 BENCH = Path(__file__).resolve().parents[4] / "benchmarks" / "bench_plan.py"
 ROWS = yaml.safe_load((BENCH.parent / "kv-observations.yml").read_text(encoding="utf-8"))["observations"]
