@@ -200,12 +200,14 @@ def written_files(rendered: dict[str, str], mods: dict[str, dict[str, Any]]) -> 
 
 
 def edited(folder: Path, wanted: dict[str, tuple[str, int]]) -> list[str]:
-    """Names in the folder that are missing, changed or too many."""
+    """Names in the folder that are missing, changed, of another mode or too many."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     changed = [
         name
-        for name, (content, _mode) in wanted.items()
-        if name not in present or (folder / name).read_text() != content
+        for name, (content, mode) in wanted.items()
+        if name not in present
+        or (folder / name).read_bytes() != content.encode()
+        or (folder / name).stat().st_mode & 0o777 != mode
     ]
     return sorted([*changed, *(present - set(wanted) - {"release.json"})])
 
