@@ -132,7 +132,10 @@ def test_parallel_size_that_does_not_fit(tmp_path: Path) -> None:
         for n in (1, 2)
     }
     said = refuse(tmp_path, "cutover", site(tmp_path, engines, ["proxy1"]))
-    assert "vllm_split_arguments on spark1: tensor-parallel-size 4 x pipeline-parallel-size 1 must be 2, the number of hosts" in said
+    assert (
+        "vllm_split_arguments on spark1: tensor-parallel-size 4 x pipeline-parallel-size 1 must be 2, the number of hosts"
+        in said
+    )
     assert "vllm_split_arguments on spark2: tensor-parallel-size 4" in said
 
 
