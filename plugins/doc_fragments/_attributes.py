@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Descriptions only; each module adds its own support and details."""
+    """C(DOCUMENTATION) has descriptions only, each module adds its own support; C(CONTROLLER) is complete."""
 
     DOCUMENTATION = r"""
 options: {}
@@ -18,4 +18,21 @@ attributes:
     description: Will return details on what has changed, or would change in C(check_mode), when in diff mode.
   idempotent:
     description: The second of two equal runs in a row, outside C(check_mode), reports no change.
+"""
+
+    CONTROLLER = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return a changed status prediction without modifying the target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed, or would change in C(check_mode), when in diff mode.
+    support: none
+  idempotent:
+    description: The second of two equal runs in a row, outside C(check_mode), reports no change.
+    support: full
+  action:
+    description: Runs completely on the controller.
+    support: full
 """

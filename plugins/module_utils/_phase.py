@@ -15,7 +15,10 @@ from collections.abc import Iterable
 # In the order in which a start goes through them; the last line that matches any of them wins.
 _PHASES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("starting the container", re.compile(r"Started vllm\.service|Starting vllm\.service|Unable to find image")),
-    ("importing", re.compile(r"vLLM API server version|non-default args|Automatically detected platform|torch/_library")),
+    (
+        "importing",
+        re.compile(r"vLLM API server version|non-default args|Automatically detected platform|torch/_library"),
+    ),
     ("creating the engine", re.compile(r"Initializing a V\d (LLM )?engine|Resolved architecture")),
     ("joining the pair", re.compile(r"distributed_init_method|world_size=\d|rendezvous|waiting for all ranks", re.I)),
     ("loading weights", re.compile(r"Starting to load model|Loading (safetensors|weights)|Loading .*shards", re.I)),

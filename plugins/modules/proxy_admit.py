@@ -19,6 +19,9 @@ description:
   - Sends small completions to the copy; changes C(gb10-vllm/servers.conf) in O(conf_dir) only.
 extends_documentation_fragment:
   - gb10.vllm._attributes
+  - gb10.vllm._nginx
+  - gb10.vllm._nginx.change
+  - gb10.vllm._nginx.limits
   - gb10.vllm._gate
 attributes:
   check_mode:
@@ -42,24 +45,6 @@ options:
     description: Key that the copy asks for.
     type: str
     default: ""
-  max_fails:
-    description: See M(gb10.vllm.proxy_server).
-    type: int
-  fail_timeout_seconds:
-    description: See M(gb10.vllm.proxy_server).
-    type: int
-  reload_seconds:
-    description: How long to wait, in seconds, for the proof that a reload took effect. Range 1 to 300.
-    type: int
-    default: 10
-  conf_dir:
-    description: The configuration folder of nginx on this host.
-    type: path
-    default: /etc/nginx
-  pid_file:
-    description: The file in which the nginx master keeps its process id.
-    type: path
-    default: /run/nginx.pid
 seealso:
   - module: gb10.vllm.engine_ready
   - module: gb10.vllm.proxy_server

@@ -45,21 +45,10 @@ options:
     description: How long nginx leaves out a server that failed, in seconds. Range 1 to 10.
     type: int
     default: 3
-  reload_seconds:
-    description:
-      - How long to wait, in seconds, for the proof that a reload took effect. Range 1 to 300.
-    type: int
-    default: 10
-  conf_dir:
-    description: The configuration folder of nginx on this host.
-    type: path
-    default: /etc/nginx
-  pid_file:
-    description: The file in which the nginx master keeps its process id.
-    type: path
-    default: /run/nginx.pid
 extends_documentation_fragment:
   - gb10.vllm._attributes
+  - gb10.vllm._nginx
+  - gb10.vllm._nginx.change
 attributes:
   check_mode:
     support: full

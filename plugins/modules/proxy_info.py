@@ -22,16 +22,9 @@ options:
     type: list
     elements: str
     default: []
-  conf_dir:
-    description: The configuration folder of nginx on this host.
-    type: path
-    default: /etc/nginx
-  pid_file:
-    description: The file in which the nginx master keeps its process id.
-    type: path
-    default: /run/nginx.pid
 extends_documentation_fragment:
   - gb10.vllm._attributes
+  - gb10.vllm._nginx
 attributes:
   check_mode:
     support: full

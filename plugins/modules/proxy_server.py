@@ -38,38 +38,17 @@ options:
     type: str
     choices: [admitted, withdrawn]
     default: admitted
-  max_fails:
-    description:
-      - After how many failures within O(fail_timeout_seconds) nginx leaves this server out for a while. Range 0 (never) to 10.
-      - If not set, the limit that the role set for all servers is used.
-    type: int
-  fail_timeout_seconds:
-    description:
-      - How long nginx leaves out a server that failed, in seconds. Range 1 to 10.
-        With a long time clients are turned away although the copy is well again.
-      - If not set, the time that the role set for all servers is used.
-    type: int
   drain_seconds:
     description:
       - How long to wait, in seconds, until no worker of nginx holds a connection to the withdrawn server. Range 0 (do not wait) to 86400.
       - When the time is over the module does not fail; RV(drained) is false then and the caller decides.
     type: int
     default: 0
-  reload_seconds:
-    description:
-      - How long to wait, in seconds, for the proof that a reload took effect. Range 1 to 300.
-    type: int
-    default: 10
-  conf_dir:
-    description: The configuration folder of nginx on this host.
-    type: path
-    default: /etc/nginx
-  pid_file:
-    description: The file in which the nginx master keeps its process id.
-    type: path
-    default: /run/nginx.pid
 extends_documentation_fragment:
   - gb10.vllm._attributes
+  - gb10.vllm._nginx
+  - gb10.vllm._nginx.change
+  - gb10.vllm._nginx.limits
 attributes:
   check_mode:
     support: full

@@ -16,17 +16,7 @@ description:
     refused, with the reason and the next step, where that would not bring one world back.
   - Runs completely on the controller, from facts that other tasks have read. Changes nothing.
 extends_documentation_fragment:
-  - gb10.vllm._attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: none
-  idempotent:
-    support: full
-  action:
-    description: Runs completely on the controller.
-    support: full
+  - gb10.vllm._attributes.controller
 options:
   engines:
     description:

@@ -15,17 +15,7 @@ description:
     brought back because nothing serves.
   - Runs completely on the controller. Changes nothing.
 extends_documentation_fragment:
-  - gb10.vllm._attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: none
-  idempotent:
-    support: full
-  action:
-    description: Runs completely on the controller.
-    support: full
+  - gb10.vllm._attributes.controller
 options:
   plan:
     description: Result of M(gb10.vllm.rollout_plan).

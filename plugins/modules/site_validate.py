@@ -16,17 +16,7 @@ description:
 requirements:
   - pydantic >= 2.7 (on the controller)
 extends_documentation_fragment:
-  - gb10.vllm._attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: none
-  idempotent:
-    support: full
-  action:
-    description: Runs completely on the controller.
-    support: full
+  - gb10.vllm._attributes.controller
 options:
   hosts:
     description: The C(entry) of each host from M(gb10.vllm.engine_validate).
