@@ -35,6 +35,17 @@ def meminfo() -> dict[str, int]:
     return holders.read_meminfo(Path("/proc/meminfo").read_text())
 
 
+def engine_view() -> tuple[int, int, str]:
+    """Total and available bytes as the engine counts them before it was ever started, and where the total is from.
+
+    With a GPU that shares the host's memory it reads MemAvailable; without a GPU it looks at the memory node it is bound to.
+    """
+    node, now = Path("/sys/devices/system/node/node0/meminfo"), meminfo()
+    if has_gpu() or not node.exists():
+        return now["MemTotal"], now["MemAvailable"], "MemTotal"
+    return *holders.read_node(node.read_text()), "memory node 0"
+
+
 def has_gpu() -> bool:
     return os.path.exists("/dev/nvidiactl")
 
@@ -125,18 +136,18 @@ def keep(state_dir: str, name: str, content: dict[str, Any]) -> None:
     _host.write_atomically(str(folder / name), json.dumps(content, indent=2, sort_keys=True) + "\n")
 
 
-def total(contents: list[dict[str, Any]], installed: int, image: str, options: list[str]) -> tuple[int, str]:
+def total(contents: list[dict[str, Any]], image: str, options: list[str]) -> tuple[int, str]:
     """Device memory as the engine sees it, and where the figure is from.
 
     Args:
         contents: measured figures.
-        installed: MemTotal in bytes.
         image: image to ask, empty for none.
         options: options with which containers are given the GPU.
     """
+    installed, _available, source = engine_view()
     seen = records.last_value(contents, "total_bytes")
     # a figure from before a change of the machine or of its firmware says nothing
     if seen and abs(seen - installed) <= installed // 20:
         return seen, "last start"
     asked = total_of_image(image, options)
-    return (asked, "image") if asked else (installed, "MemTotal")
+    return (asked, "image") if asked else (installed, source)

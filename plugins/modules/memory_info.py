@@ -13,8 +13,9 @@ author: gb10.vllm contributors (@gb10-vllm)
 description:
   - Reads what a memory plan needs of one host. These are the total as the engine sees it, what is available, what the running engine
     gives back when it stops, and what every other unit and container holds.
-  - The total is that of the last start's own log, else asked of CUDA inside the image where there is a GPU, else C(MemTotal). It is
-    never the nominal 128 GB and never a figure of C(nvidia-smi), which does not know the memory of a GB10.
+  - The total is that of the last start's own log, else asked of CUDA inside the image where there is a GPU, else C(MemTotal) (of the
+    memory node on a host without a GPU). It is never the nominal 128 GB and never a figure of C(nvidia-smi), which does not know the
+    memory of a GB10.
   - Memory of a process is its part of the pages in C(/proc/PID/smaps_rollup) without the page cache, which the kernel gives up by
     itself. On a GB10 GPU allocations are neither in there nor in any cgroup; they are taken from the list of compute processes of
     C(nvidia-smi). Where there is a GPU and that list does not know the engine, everything that no process and no part of the kernel
@@ -71,11 +72,13 @@ total_bytes:
   type: int
   returned: always
 total_source:
-  description: Where it is from, C(last start), C(image) or C(MemTotal).
+  description: Where it is from, C(last start), C(image), C(MemTotal), or C(memory node 0) on a host without a GPU.
   type: str
   returned: always
 available_bytes:
-  description: C(MemAvailable) now, in bytes.
+  description:
+    - What is available now, in bytes, as the engine's own check counts it.
+    - This is C(MemAvailable) on a host with a GPU. Without a GPU the engine looks at its memory node, and so does this.
   type: int
   returned: always
 free_bytes:
@@ -134,7 +137,7 @@ samples:
   type: int
   returned: always
 drift_bytes:
-  description: Largest less smallest C(MemAvailable) while the host was watched, in bytes.
+  description: Largest less smallest RV(available_bytes) while the host was watched, in bytes.
   type: int
   returned: always
 measured:
@@ -172,22 +175,22 @@ def look(options: dict[str, Any]) -> dict[str, Any]:
     ours = {_host.UNIT, f"container {CONTAINER}"}
     budget = _host.Deadline(options["sample_seconds"])
     names = _memory_host.container_names()
-    samples, available = [_memory_host.sample(names)], [_memory_host.meminfo()["MemAvailable"]]
+    samples, available = [_memory_host.sample(names)], [_memory_host.engine_view()[1]]
     while budget.left > 0:
         budget.pause(options["sample_interval"])
         samples.append(_memory_host.sample(_memory_host.container_names()))
-        available.append(_memory_host.meminfo()["MemAvailable"])
+        available.append(_memory_host.engine_view()[1])
     now = _memory_host.meminfo()
     stopped = {*ours, *options["gives_back"]}
     others = [holder for holder in holders.peak(samples) if holder.name not in stopped]
     notable = [holder for holder in others if holder.held >= _memory_host.NOTABLE]
     measured = _memory_host.stored(options["state_dir"])
-    total, source = _memory_host.total(measured, now["MemTotal"], options["image"], options["container_options"])
+    total, source = _memory_host.total(measured, options["image"], options["container_options"])
     unaccounted = holders.unaccounted(now)
     return {
         "total_bytes": total,
         "total_source": source,
-        "available_bytes": now["MemAvailable"],
+        "available_bytes": _memory_host.engine_view()[1],
         "free_bytes": now["MemFree"],
         "swap_total_bytes": now.get("SwapTotal", 0),
         "swap_free_bytes": now.get("SwapFree", 0),

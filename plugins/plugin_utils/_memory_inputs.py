@@ -47,15 +47,18 @@ def version(hosts: Sequence[Facts], wishes: Mapping[str, Wishes]) -> str:
 
 def host_block(host: Facts, wishes: Wishes) -> dict[str, Any]:
     memory = host["memory"]
+    others = other_work(memory, wishes)
     return {
         "name": host["name"],
         "total_bytes": memory["total_bytes"],
         "available_bytes": available_bytes(memory),
-        "others": other_work(memory, wishes),
+        "others": others,
         "system_gib": wishes.system_gib,
         "engine_outside_gib": wishes.engine_outside_gib,
         "keep_free_gib": wishes.keep_free_gib,
         "start_margin_gib": wishes.start_margin_gib,
+        # where nothing else runs, nothing can move while the engine measures
+        "start_drift_gib": wishes.start_drift_gib if others else 0,
         "ceiling": wishes.ceiling,
         "engines": wishes.other_engines,
     }

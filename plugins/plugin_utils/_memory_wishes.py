@@ -55,6 +55,7 @@ class Wishes(BaseModel):
     system_gib: float = Field(default=6, ge=0, le=1024)
     engine_outside_gib: float = Field(default=15.6, ge=0, le=1024)
     start_margin_gib: float = Field(default=3, ge=0, le=1024)
+    start_drift_gib: float = Field(default=0.7, ge=0, le=1024)
     overhead_gib: float = Field(default=5.3, ge=0, le=1024)
     weights_gib: float = Field(default=0, ge=0, le=1024)
     ceiling: float = Field(default=0.8, ge=0.01, le=0.99)

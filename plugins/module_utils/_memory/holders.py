@@ -96,6 +96,17 @@ def read_meminfo(text: str) -> dict[str, int]:
     return found
 
 
+def read_node(text: str) -> tuple[int, int]:
+    """Total and available bytes of one memory node, as an engine without a GPU counts them.
+
+    Args:
+        text: /sys/devices/system/node/nodeN/meminfo.
+    """
+    found = {key: int(size) * 1024 for key, size in re.findall(r"^Node \d+ ([\w()]+):\s+(\d+) kB$", text, re.MULTILINE)}
+    parts = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
+    return found["MemTotal"], sum(found[part] for part in parts)
+
+
 def unaccounted(meminfo: Mapping[str, int]) -> int:
     """Bytes that no process and no known part of the kernel accounts for: on a GB10 mostly what the GPU's driver handed out."""
     return max(0, meminfo["MemTotal"] - sum(meminfo.get(key, 0) for key in _ACCOUNTED))
