@@ -101,10 +101,7 @@ def block(hosts: Sequence[Facts], wishes: Mapping[str, Wishes], topology: str, p
     blocks: dict[str, dict[str, Any]] = {}
     for host in hosts:
         try:
-            blocks[host["name"]] = {
-                **engine_arguments.engine_block(host[topology]["arguments"]),
-                **wishes[host["name"]].engine,
-            }
+            blocks[host["name"]] = engine_arguments.engine_block(host[topology]["arguments"])
         except PlanError as error:
             raise type(error)(f"{host['name']}, vllm_{topology}_arguments: {error}", error.key) from error
     shares = {name: block.pop("utilization") for name, block in blocks.items()}
@@ -117,12 +114,9 @@ def block(hosts: Sequence[Facts], wishes: Mapping[str, Wishes], topology: str, p
                 f"engines in vllm_{topology}_arguments",
                 differing[0],
             )
-    chosen = dict(blocks[first])
-    starts = [
-        records.usable_starts(content, {**chosen, "utilization": 0})
-        for host in hosts
-        for content in _stored(host, topology)
-    ]
+    starts = [records.usable_starts(content, blocks[first]) for host in hosts for content in _stored(host, topology)]
+    # what the arguments do not say comes last: earlier starts are known by their arguments alone
+    chosen = {**blocks[first], **wishes[first].engine}
     told = [found for found in starts if found]
     # the host on which the least was left for the cache speaks for all
     chosen["starts"] = max(
