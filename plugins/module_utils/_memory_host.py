@@ -23,10 +23,10 @@ NOTABLE = 256 << 20
 
 # Asked of the driver without a context, which alone would take gigabytes beside a serving model.
 _ASK_TOTAL = """
-import ctypes
+import ctypes, sys
 cuda, device, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
-assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
-assert cuda.cuDeviceTotalMem_v2(ctypes.byref(total), device) == 0
+if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0) or cuda.cuDeviceTotalMem_v2(ctypes.byref(total), device):
+    sys.exit(1)
 print(total.value)
 """
 

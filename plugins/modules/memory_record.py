@@ -83,7 +83,7 @@ figures:
   returned: always
 file:
   description: File with the figures.
-  type: path
+  type: str
   returned: always
 """
 

@@ -56,13 +56,19 @@ def hog() -> Iterator[None]:
         lab.on("spark2", "systemctl stop hog; rm -f /run/hog")
 
 
-def capacity(kv_bytes: int, version: str) -> dict[str, Any]:
+def capacity(kv_bytes: int, version: str, ranks: int = 1) -> dict[str, Any]:
     """What the plan's arithmetic says of so many bytes for the lab's model."""
     sys.path.insert(0, str(lab.ROOT / ".collections"))
     from ansible_collections.gb10.vllm.plugins.module_utils._memory import wire
 
     model = json.loads(lab.on("spark1", "cat /models/tiny/config.json"))
-    engine = {"max_model_len": 2048, "block_size": 128, "batches_in_flight": 1, "model_bytes": 4}
+    engine = {
+        "max_model_len": 2048,
+        "block_size": 128,
+        "batches_in_flight": 1,
+        "model_bytes": 4,
+        "tensor_parallel_size": ranks,
+    }
     return wire.capacity(model, engine, kv_bytes, version, "fp32")
 
 
@@ -97,11 +103,19 @@ def refused(variables: dict[str, Any]) -> str:
     return " ".join((done.stdout + done.stderr).split())
 
 
-def measured(host: str) -> dict[str, Any]:
+def measured(host: str, topology: str = "replicated") -> dict[str, Any]:
     """The newest start that was kept on a host."""
-    text = lab.on(host, "cat /var/lib/gb10-vllm/measured/*-replicated-*.json")
+    text = lab.on(host, f"cat /var/lib/gb10-vllm/measured/*-{topology}-*.json")
     newest: dict[str, Any] = json.loads(text)["starts"][-1]
     return newest
+
+
+def equal(start: dict[str, Any], ranks: int) -> None:
+    """The log rounds the bytes to a hundredth of a GiB, and says blocks, tokens and concurrency exactly."""
+    exact = start["blocks"] * capacity(1 << 30, start["version"], ranks)["block_bytes"]
+    assert abs(exact - start["kv_bytes"]) < (1 << 30) // 100
+    ours = capacity(exact, start["version"], ranks)
+    assert (ours["tokens"], ours["concurrency"]) == (start["tokens"], start["concurrency"])
 
 
 def test_the_plan_is_made_beside_a_serving_model(tmp_path: Path) -> None:
@@ -124,11 +138,7 @@ def test_the_proposed_share_starts_and_holds_what_was_planned(tmp_path: Path) ->
         assert start["verdict"] == "ok"
         assert start["utilization"] == 0.08
         assert start["concurrency"] == pytest.approx(planned[host]["requests"], rel=0.15)
-        # the log rounds the bytes to a hundredth of a GiB, and says blocks, tokens and concurrency exactly
-        exact = start["blocks"] * capacity(1 << 30, start["version"])["block_bytes"]
-        assert abs(exact - start["kv_bytes"]) < (1 << 30) // 100
-        ours = capacity(exact, start["version"])
-        assert (ours["tokens"], ours["concurrency"]) == (start["tokens"], start["concurrency"])
+        equal(start, 1)
     assert all(row["measured"] for row in plan(tmp_path, share(0.08))["copies"])
 
 
@@ -154,3 +164,14 @@ def test_memory_that_another_process_holds_is_refused_by_its_name(tmp_path: Path
     )
     lock = lab.on("proxy1", "ls /var/lib/gb10-vllm/rollouts | grep -c '^lock' || true").strip()
     assert lock == "0", "a refused cutover leaves the site free for the next one"
+
+
+def test_a_pair_over_two_hosts_holds_what_the_plan_says(tmp_path: Path) -> None:
+    split = {"vllm_topology": "split"}
+    planned = {row["host"]: row for row in plan(tmp_path, split)["asked"]["ranks"]}
+    SITE.must_play("cutover", variables=split)
+    head = measured("spark1", "split")
+    assert (head["verdict"], head["settings"]["tensor_parallel_size"]) == ("ok", 2)
+    assert head["concurrency"] >= 0.85 * planned["spark1"]["requests"]
+    equal(head, 2)
+    assert measured("spark2", "split")["verdict"] == "unmeasured", "a rank without a port does not say how much fits"
