@@ -118,7 +118,8 @@ def figures_of(record: dict[str, Any], invocation: str) -> tuple[startup_log.Sta
     entry = records.start_entry(
         figures,
         cache_info.read_cache_info(exposition),
-        records.read_total(lines) or _memory_host.engine_view()[0],
+        records.read_total(lines),
+        _memory_host.engine_view()[0],
         engine_arguments.engine_block(arguments),
         byte_mode="kv-cache-memory-bytes" in engine_arguments.long_names(arguments),
     )

@@ -114,16 +114,22 @@ def block(hosts: Sequence[Facts], wishes: Mapping[str, Wishes], topology: str, p
                 f"engines in vllm_{topology}_arguments",
                 differing[0],
             )
-    starts = [records.usable_starts(content, blocks[first]) for host in hosts for content in _stored(host, topology)]
     # what the arguments do not say comes last: earlier starts are known by their arguments alone
-    chosen = {**blocks[first], **wishes[first].engine}
-    told = [found for found in starts if found]
-    # the host on which the least was left for the cache speaks for all
-    chosen["starts"] = max(
-        told, key=lambda found: found[-1].get("requested_bytes", 0) - found[-1]["kv_bytes"], default=[]
-    )
+    chosen = {**blocks[first], **wishes[first].engine, "starts": _starts(hosts, topology, blocks[first])}
     chosen.update(_weights(hosts, wishes, topology, chosen))
     return chosen if proposal else {**chosen, "utilization": shares}
+
+
+def _starts(hosts: Sequence[Facts], topology: str, engine: Facts) -> list[dict[str, Any]]:
+    """Earlier starts to plan from: those of the host on which the least was left for the cache, which speaks for all."""
+    contents = [content for host in hosts for content in _stored(host, topology)]
+    told = [found for found in (records.usable_starts(content, engine) for content in contents) if found]
+    starts = max(told, key=lambda found: found[-1].get("requested_bytes", 0) - found[-1]["kv_bytes"], default=[])
+    if topology == "split" and starts:
+        # only the head says how much fits, and the rank with the least memory decides it
+        last = [content["starts"][-1].get("kv_bytes") or 0 for content in contents]
+        starts[-1]["kv_bytes"] = min(size for size in [*last, starts[-1]["kv_bytes"]] if size > 0)
+    return starts
 
 
 def _stored(host: Facts, topology: str) -> list[Facts]:

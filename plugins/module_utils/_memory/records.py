@@ -16,7 +16,7 @@ from typing import Any
 
 from .cache_info import CacheInfo
 from .startup_log import StartFigures
-from .units import from_gib
+from .units import from_gib, share
 from .weights import store_key
 
 SCHEMA = 1
@@ -59,6 +59,7 @@ def start_entry(
     figures: StartFigures,
     infos: Sequence[CacheInfo],
     total: int | None,
+    assumed: int,
     engine: Mapping[str, Any],
     byte_mode: bool = False,
 ) -> dict[str, Any]:
@@ -67,14 +68,15 @@ def start_entry(
     Args:
         figures: from the log.
         infos: from ``/metrics``; empty on a rank without a port.
-        total: device memory in bytes as the engine sees it.
+        total: device memory in bytes as the log says it, None if it does not.
+        assumed: what to reckon with then.
         engine: how it was started, see ``engine_arguments.engine_block``.
         byte_mode: True if the cache was given in bytes: the share says nothing then.
     """
     info = infos[0] if infos else None
     exact = info.kv_bytes if info else None
     tokens = figures.kv_tokens if figures.meaning == "concurrency" else None
-    requested = None if byte_mode or total is None else -(-total * round(engine["utilization"] * 100) // 100)
+    requested = None if byte_mode else share(total or assumed, round(engine["utilization"] * 100))
     return {
         "version": figures.version,
         "total_bytes": total,

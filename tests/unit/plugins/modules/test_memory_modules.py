@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,28 @@ def test_the_total_of_the_last_start_unless_the_machine_changed(
     found = look(machine)
     assert (found["total_bytes"], found["total_source"]) == (from_gib(total[0]), total[1])
     assert found["measured"] == [content]
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "total"), [(0, "130663550976\n", 130663550976), (1, "", None), (0, "noise\n", None)]
+)
+def test_the_image_is_asked_only_where_there_is_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, status: int, said: str, total: int | None
+) -> None:
+    asked: list[list[str]] = []
+
+    def run(command: list[str], **_more: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(command)
+        return subprocess.CompletedProcess(command, status, said, "")
+
+    monkeypatch.setattr(_host, "run", run)
+    monkeypatch.setattr(_memory_host, "has_gpu", lambda: False)
+    assert _memory_host.total_of_image("image@sha256:1", ["--gpus=all", "--network=host"]) is None
+    assert asked == []
+    monkeypatch.setattr(_memory_host, "has_gpu", lambda: True)
+    assert _memory_host.total_of_image("image@sha256:1", ["--gpus=all", "--network=host"]) == total
+    assert asked[0][:6] == ["docker", "run", "--rm", "--pull=never", "--network=none", "--gpus=all"]
+    compile(asked[0][-1], "script", "exec")
 
 
 def test_weights_with_and_without_draft_layers_and_without_what_stays_on_disk(tmp_path: Path) -> None:

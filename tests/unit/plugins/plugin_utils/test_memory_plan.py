@@ -125,6 +125,10 @@ def test_bytes_instead_of_a_share() -> None:
     assert found["gpu-memory-utilization"] == 0.78
 
 
+SPLIT_SETTINGS = {"kv_cache_dtype": "fp8", "num_speculative_tokens": 4, "max_num_batched_tokens": 4096, "prefix_caching": True,
+                  "block_size": 16, "tensor_parallel_size": 2}  # fmt: skip
+
+
 def measured(one: dict[str, Any], **more: Any) -> dict[str, Any]:
     start = {"invocation": "x", "began": 1, "verdict": "ok", "version": "0.33.0", "utilization": 0.78, "requested_bytes": from_gib(94.92),
              "kv_bytes": from_gib(17.9), "concurrency": 3.95, "tokens": 0, "blocks": 0, "max_model_len": 262144, "weights_bytes": from_gib(73.97),
@@ -150,6 +154,18 @@ def test_a_start_that_was_another_thing_changes_nothing_but_the_weights(more: di
     (row,) = plan(measured(host("spark1"), **{**more, "weights_bytes": None}))["copies"]
     assert not row["measured"]
     assert row["weights"] == from_gib(71)
+
+
+def test_the_rank_with_the_least_memory_decides_for_the_pair() -> None:
+    head, second = (
+        measured(host(name), settings=SPLIT_SETTINGS, requested_bytes=from_gib(80)) for name in ("spark1", "spark2")
+    )
+    for one in (head, second):
+        one["memory"]["measured"][0]["topology"] = "split"
+    second["memory"]["measured"][0]["starts"][0].update(kv_bytes=from_gib(17.0), concurrency=None)
+    (row, _other) = plan(head, second, topology="split")["asked"]["ranks"]
+    assert row["measured"]
+    assert row["kv_bytes"] == row["requested"] - (from_gib(80) - from_gib(17.0))
 
 
 def test_an_unknown_cache_is_said_to_be_unknown_and_the_engines_own_check_is_still_foreseen() -> None:

@@ -40,7 +40,7 @@ def test_a_log_without_a_total_has_none() -> None:
 def start(**more: Any) -> dict[str, Any]:
     figures = startup_log.read_start((FIXTURES / "start-0.33.0.log").read_text().splitlines())
     infos = cache_info.read_cache_info((FIXTURES / "metrics.txt").read_text())
-    return {**records.start_entry(figures, infos, TOTAL, ENGINE), "invocation": "one", "verdict": "ok", **more}
+    return {**records.start_entry(figures, infos, TOTAL, 1, ENGINE), "invocation": "one", "verdict": "ok", **more}
 
 
 def test_the_metrics_sharpen_what_the_log_says() -> None:
@@ -52,8 +52,14 @@ def test_the_metrics_sharpen_what_the_log_says() -> None:
 
 
 def test_a_cache_given_in_bytes_says_nothing_of_the_share() -> None:
-    entry = records.start_entry(startup_log.StartFigures(), (), TOTAL, ENGINE, byte_mode=True)
+    entry = records.start_entry(startup_log.StartFigures(), (), TOTAL, 1, ENGINE, byte_mode=True)
     assert entry["requested_bytes"] is None
+
+
+def test_a_total_that_was_only_assumed_is_not_kept_as_the_engines_own() -> None:
+    entry = records.start_entry(startup_log.StartFigures(), (), None, TOTAL, ENGINE)
+    assert entry["total_bytes"] is None
+    assert entry["requested_bytes"] == units.share(TOTAL, 78)
 
 
 def test_starts_are_kept_in_order_and_one_is_kept_once() -> None:
