@@ -50,6 +50,12 @@ options:
     description: Share below the plan that is still good, 0 to 1. 1 GiB of a cache of 13 GiB is 0.08.
     type: float
     default: 0.15
+  enforce:
+    description:
+      - Whether the verdicts C(short) and C(negative) fail. With V(false) they are a warning, for a release that has to come back
+        whatever it holds.
+    type: bool
+    default: true
   host:
     description: Name of the host for messages.
     type: str
@@ -109,6 +115,14 @@ WAYS_OUT = {
 }
 
 
+def started_with(arguments: dict[str, Any]) -> dict[str, Any]:
+    """How the engine was started; a value that no plan can be made from must not keep a good engine away."""
+    try:
+        return engine_arguments.engine_block(arguments)
+    except PlanError as error:
+        return {"max_model_len": 0, "utilization": 0.0, "unmodelled": str(error)}
+
+
 def figures_of(record: dict[str, Any], invocation: str) -> tuple[startup_log.StartFigures, dict[str, Any]]:
     """What the log says, and the entry that is kept."""
     lines = _memory_host.log_of_start(invocation)
@@ -120,7 +134,7 @@ def figures_of(record: dict[str, Any], invocation: str) -> tuple[startup_log.Sta
         cache_info.read_cache_info(exposition),
         records.read_total(lines),
         _memory_host.engine_view()[0],
-        engine_arguments.engine_block(arguments),
+        started_with(arguments),
         byte_mode="kv-cache-memory-bytes" in engine_arguments.long_names(arguments),
     )
     return figures, entry
@@ -170,6 +184,7 @@ def main() -> None:
             "state_dir": {"type": "path", "default": "/var/lib/gb10-vllm"},
             "planned_requests": {"type": "float"},
             "shortfall": {"type": "float", "default": 0.15},
+            "enforce": {"type": "bool", "default": True},
             "host": {"type": "str", "default": "this host"},
         },
         supports_check_mode=True,
@@ -182,11 +197,13 @@ def main() -> None:
     except (OSError, KeyError, PlanError, _host.HostError) as error:
         module.fail_json(msg=f"the memory of the engine on {options['host']} could not be measured: {error}")
     if found["verdict"] in WAYS_OUT:
-        found["msg"] = (
+        message = (
             f"memory verdict {found['verdict']} on {options['host']}: {'; '.join(found['words'])}. The figures are kept in {found['file']}; "
             f"{WAYS_OUT[found['verdict']]}"
         )
-        module.fail_json(**found)
+        if options["enforce"]:
+            module.fail_json(msg=message, **found)
+        module.warn(message)
     # a rank without a port does not say how many requests fit; the head does
     if found["verdict"] == "unmeasured" and found["figures"]["rank"] == 0:
         module.warn(f"{options['host']}: {'; '.join(found['words'])}")

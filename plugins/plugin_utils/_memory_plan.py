@@ -173,7 +173,15 @@ def _both(hosts: Sequence[Facts], wishes: Mapping[str, Wishes], proposal: bool) 
         "replicated": copy_block,
         "split": split_block,
     }
-    found = wire.make_plan({**inputs, "demand": demand(hosts, wishes, "replicated", copy_block)})
-    if split_block is not None:
-        found["ranks"] = wire.make_plan({**inputs, "demand": demand(hosts, wishes, "split", split_block)})["ranks"]
+    asked = demand(hosts, wishes, "replicated", copy_block)
+    try:
+        found = wire.make_plan({**inputs, "demand": asked})
+        if split_block is not None:
+            found["ranks"] = wire.make_plan({**inputs, "demand": demand(hosts, wishes, "split", split_block)})["ranks"]
+    except LayoutUnknown as error:
+        if split_block is None:
+            raise
+        # the copies may be known all the same
+        found = wire.make_plan({**inputs, "split": None, "demand": asked})
+        found["words"].append(f"a split was not planned: {error}")
     return found

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .units import LayoutUnknown, PlanError
+from .units import PlanError
 
 DEFAULT_UTILIZATION = 0.92
 """What an engine takes that was not told (0.90 before 0.21)."""
@@ -53,8 +53,8 @@ def engine_block(arguments: Mapping[str, Any]) -> dict[str, Any]:
         arguments: the engine's options by long name, with values as in an inventory or as on a command line.
 
     Raises:
-        PlanError: an option has a value that is no plan's; ``key`` names it.
-        LayoutUnknown: the engine is started in a way that is not modelled.
+        PlanError: an option has a value that is no plan's; ``key`` names it. What is only not modelled is told under
+            ``unmodelled``, since a measured start can stand in for it.
     """
     given = long_names(arguments)
     block = {target: given[name] for name, target in _COPIED.items() if name in given}
@@ -69,11 +69,14 @@ def engine_block(arguments: Mapping[str, Any]) -> dict[str, Any]:
         block["model_bytes"] = 4
         if block.get("kv_cache_dtype", "auto") == "auto":
             block["kv_cache_dtype"] = "fp32"
-    drafted = _drafted(given.get("speculative-config"))
-    if drafted:
+    method, drafted = _drafting(given.get("speculative-config"))
+    if method.endswith("mtp"):
         block["num_speculative_tokens"] = drafted
-    if count("pipeline-parallel-size", given.get("pipeline-parallel-size", 1)) != 1:
-        raise LayoutUnknown("pipeline stages are not modelled", "pipeline-parallel-size")
+    elif method:
+        block["unmodelled"] = f"the cache of speculative method {method!r} with {drafted} tokens is not modelled"
+    stages = count("pipeline-parallel-size", given.get("pipeline-parallel-size", 1))
+    if stages != 1:
+        block["unmodelled"] = f"{stages} pipeline stages are not modelled"
     block["utilization"] = utilization(given)
     return block
 
@@ -114,10 +117,10 @@ def _switch(value: Any) -> bool:
     return value if isinstance(value, bool) else str(value).lower() in ("true", "1", "yes")
 
 
-def _drafted(value: Any) -> int:
-    """Tokens drafted by the model's own head."""
+def _drafting(value: Any) -> tuple[str, int]:
+    """Method and number of drafted tokens; no method without drafting."""
     if not value:
-        return 0
+        return "", 0
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -125,9 +128,5 @@ def _drafted(value: Any) -> int:
             raise PlanError(f"speculative-config is not JSON: {error}", "speculative-config") from error
     if not isinstance(value, Mapping):
         raise PlanError(f"speculative-config is {value!r}, expected a mapping", "speculative-config")
-    method = str(value.get("method") or ("draft_model" if value.get("model") else ""))
-    if not method.endswith("mtp"):
-        raise LayoutUnknown(
-            f"the cache of speculative method {method or 'unnamed'!r} is not modelled", "speculative-config"
-        )
-    return count("num_speculative_tokens", value.get("num_speculative_tokens"))
+    tokens = count("num_speculative_tokens", value.get("num_speculative_tokens"))
+    return str(value.get("method") or "draft_model"), tokens

@@ -35,7 +35,7 @@ _SETTINGS = {
     "mamba_cache_mode": "cache_mode",
     "model_bytes": "model_bytes",
 }
-_ENGINE = {*_SETTINGS, "kv_cache_dtype", "prefix_caching", "starts", "utilization", "weights_source"}
+_ENGINE = {*_SETTINGS, "kv_cache_dtype", "prefix_caching", "starts", "utilization", "weights_source", "unmodelled"}
 
 
 def only(block: Data, what: str, known: set[str]) -> None:
@@ -153,6 +153,8 @@ def read_variant(
         divide: True if the weights are those of the whole model and each rank takes its part.
     """
     only(block, "replicated or split", {*_ENGINE, *_both("weights", "overhead")})
+    if block.get("unmodelled"):
+        shape, unknown = None, LayoutUnknown(str(block["unmodelled"]), "unmodelled")
     sizes = sizes_of(block)
     if "weights" not in sizes:
         raise PlanError("weights_bytes is missing: measured, from the files' headers or declared", "weights_bytes")
@@ -162,7 +164,7 @@ def read_variant(
     starts = [_start(entry) for entry in block.get("starts") or ()]
     need = engine_need(weights, starts, sizes.get("overhead", OVERHEAD))
     if shape is None and not starts and unknown is not None:
-        raise PlanError(f"{unknown}; {START_ONCE}", unknown.key)
+        raise LayoutUnknown(f"{unknown}; {START_ONCE}", unknown.key)
     variant = make_variant(shape, settings, need, starts)
     return replace(variant, note=str(unknown)) if unknown is not None else variant
 

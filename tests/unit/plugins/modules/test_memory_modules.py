@@ -96,6 +96,15 @@ def test_without_a_plan_the_last_good_start_is_what_counts(started: dict[str, An
     assert (found["verdict"], found["figures"]["planned_requests"]) == ("short", 120.1875)
 
 
+def test_arguments_that_no_plan_can_read_do_not_keep_a_good_engine_away(
+    started: dict[str, Any], tmp_path: Path
+) -> None:
+    record = {**RECORD, "command": [["serve", "m"], ["--max-model-len", "auto"]]}
+    found = memory_record.look(options(tmp_path, record=record), check_mode=False)
+    assert (found["verdict"], found["figures"]["max_model_len"]) == ("ok", 2048)
+    assert not found["figures"]["requested_bytes"]
+
+
 def test_nothing_is_measured_where_nothing_runs(started: dict[str, Any], tmp_path: Path) -> None:
     started["active"] = "inactive"
     with pytest.raises(_host.HostError, match="no engine runs"):

@@ -176,6 +176,27 @@ def test_an_unknown_cache_is_said_to_be_unknown_and_the_engines_own_check_is_sti
     assert "missing" in found["problems"][0]["text"]
 
 
+def test_an_unknown_cache_is_planned_from_what_a_start_measured() -> None:
+    drafter = {"speculative-config": {"method": "eagle3", "num_speculative_tokens": 3}}
+    settings = {key: value for key, value in SPLIT_SETTINGS.items() if key != "num_speculative_tokens"}
+    told = "the cache of speculative method 'eagle3' with 3 tokens is not modelled"
+    one = measured(host("spark1", **drafter), settings={**settings, "tensor_parallel_size": 1, "unmodelled": told})
+    found = plan(one)
+    (row,) = found["copies"]
+    assert (found["verdict"], row["cost_source"], row["note"]) == ("replicate", "measured", told)
+    assert row["requests"] == pytest.approx(3.95, abs=0.01)
+    assert row["cost_error"] > 0
+
+
+def test_copies_are_planned_although_the_split_is_unknown() -> None:
+    hosts = [host("spark1"), host("spark2")]
+    for one in hosts:
+        one["split"]["arguments"] = {**one["split"]["arguments"], "pipeline-parallel-size": 2}
+    found = plan(*hosts)
+    assert (found["verdict"], found["ranks"]) == ("replicate", [])
+    assert "a split was not planned: 2 pipeline stages are not modelled" in found["words"][-1]
+
+
 @pytest.mark.parametrize(
     ("hosts", "message"),
     [
