@@ -36,6 +36,9 @@ NETS: dict[str, Any] = {
 }  # fmt: skip
 """Gated delta nets, every fourth layer attends."""
 
+DRAFTS: dict[str, Any] = {**NETS, "num_nextn_predict_layers": 1}
+"""The same with a draft head."""
+
 LATENT: dict[str, Any] = {
     **_COMMON, "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "hidden_size": 128, "intermediate_size": 128,
     "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "kv_lora_rank": 512, "qk_rope_head_dim": 64,

@@ -29,6 +29,12 @@ from ansible_collections.gb10.vllm.tests.standin.server import Server
 # No multiple of any block, so that rounding down is part of every figure.
 KV_BYTES = 70_000_001
 SMALL_BATCH = {"max_num_batched_tokens": 512}
+
+
+def drafting(tokens: int) -> dict[str, Any]:
+    return {"speculative_config": {"method": "mtp", "num_speculative_tokens": tokens}}
+
+
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "grouped heads": ("GROUPED", {"max_model_len": 1000}),
     "smaller blocks": ("GROUPED", {"max_model_len": 2048, "block_size": 64}),
@@ -40,12 +46,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "delta nets, prefix caching": ("NETS", {"max_model_len": 3000, "enable_prefix_caching": True}),
     "delta nets, none": ("NETS", {"max_model_len": 3000, "enable_prefix_caching": False}),
     "delta nets, float32": ("NETS", {"max_model_len": 1000, "enable_prefix_caching": True, "dtype": "float32"}),
+    "drafts, prefix caching": ("DRAFTS", {"max_model_len": 3000, "enable_prefix_caching": True, **drafting(2)}),
+    "drafts, none": ("DRAFTS", {"max_model_len": 3000, "enable_prefix_caching": False, **drafting(4)}),
     "latent": ("LATENT", {"max_model_len": 2048}),
     "latent, longer": ("LATENT", {"max_model_len": 5000}),
 }
 # What no argument says: the blocks that the CPU's kernels want, and that it keeps one batch in flight.
 CPU = {"batches_in_flight": 1}
-CPU_BLOCKS = {"GROUPED": 128, "WINDOWS": 128, "ALIKE": 128, "NETS": 128, "LATENT": 16}
+CPU_BLOCKS = {"GROUPED": 128, "WINDOWS": 128, "ALIKE": 128, "NETS": 128, "DRAFTS": 128, "LATENT": 16}
 
 
 def predict(model: str, options: dict[str, Any], version: str, batched: int, ranks: int = 1) -> dict[str, Any]:
@@ -66,7 +74,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
         layouts.write(folder / name, getattr(layouts, name), tiny)
     common = {"kv_cache_memory_bytes": KV_BYTES, "gpu_memory_utilization": 0.05}
     cases = [{"model": f"/models/tiny/{name}", **common, **options} for name, options in CASES.values()]
-    architectures = sorted({getattr(layouts, name)["architectures"][0] for name in CPU_BLOCKS})
+    architectures = sorted({"Qwen3NextMTP", *(getattr(layouts, name)["architectures"][0] for name in CPU_BLOCKS)})
     done = subprocess.run(
         [
             *(str(folder) if word == str(tiny) else word for word in real.python),
