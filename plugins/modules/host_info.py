@@ -118,7 +118,7 @@ def docker_problems(gpus: bool) -> tuple[str, list[str]]:
 
 def has_gpu_description() -> bool:
     """Newer container engines find GPUs by a CDI description instead of a runtime."""
-    return any(Path(folder).glob("nvidia*") for folder in ("/etc/cdi", "/var/run/cdi"))
+    return any(any(Path(folder).glob("nvidia*")) for folder in ("/etc/cdi", "/var/run/cdi"))
 
 
 def network_problems(address: str, interface: str) -> list[str]:

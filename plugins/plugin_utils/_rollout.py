@@ -49,13 +49,15 @@ class Engine:
 class HostPlan:
     """Steps of one host; `release` is what it runs afterwards, `back` what a failure returns it to.
 
-    `leave` is to withdraw it from the proxies first; a rank without a port was never in front of clients.
+    `serving` is whether it is in front of clients and looks healthy before anything is done. `leave` is to withdraw it from
+    the proxies first; a rank without a port was never in front of clients.
     """
 
     name: str
     release: str
     back: str | None
     back_topology: str | None
+    serving: bool
     leave: bool
     stop: bool
     start: bool
@@ -126,6 +128,7 @@ def _host_plan(engine: Engine, touched: bool) -> HostPlan:
         release=engine.target,
         back=engine.current if engine.current != engine.target else None,
         back_topology=engine.current_topology if engine.current != engine.target else None,
+        serving=engine.admitted and engine.running and engine.healthy,
         leave=(stop and engine.current_rank == 0) or (engine.admitted and (stop or not engine.is_served)),
         stop=stop,
         start=touched,
@@ -186,9 +189,10 @@ def rollback_targets(facts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, 
 
 
 def settle(plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What came of it. `results` maps a host to C(ok) and C(reason); a host without a result was unreachable.
+    """What came of it. `results` maps a host to C(ok), C(reason) and, where it failed and serves its old release, C(serving).
 
-    `serving` are hosts that were admitted. `restore` is true when no copy serves and every host can go back.
+    A host without a result was unreachable. `serving` are hosts that clients reach afterwards. `restore` is true when a switch
+    has left none and every host can go back.
     """
     hosts = plan["hosts"]
     failed = {
@@ -196,7 +200,11 @@ def settle(plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) ->
         for name in hosts
         if not results.get(name, {}).get("ok")
     }
-    serving = [name for name, host in hosts.items() if host["admit"] and name not in failed]
+    serving = [
+        name
+        for name, host in hosts.items()
+        if host["admit"] and (name not in failed or results.get(name, {}).get("serving"))
+    ]
     if plan["topology"] == "split" and failed:
         serving = []
     can_restore = all(host["back"] for host in hosts.values())
@@ -204,5 +212,5 @@ def settle(plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) ->
         "ok": not failed,
         "serving": serving,
         "failed": failed,
-        "restore": bool(failed) and not serving and can_restore,
+        "restore": plan["path"] == SWITCH and bool(failed) and not serving and can_restore,
     }

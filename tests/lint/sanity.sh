@@ -7,10 +7,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tree=$work/ansible_collections/gb10/vllm
 mkdir -p "$tree"
-git ls-files -z --cached --others --exclude-standard | grep -zv '^\.collections/' | xargs -0 tar -c --ignore-failed-read | tar -x -C "$tree"
+# What is shipped, and its unit tests; the tests beside them run ansible-playbook from the clone and have a run of their own.
+git ls-files -z --cached --others --exclude-standard -- \
+    galaxy.yml README.md LICENSES changelogs meta playbooks plugins roles \
+    tests/unit/conftest.py tests/unit/fixtures tests/unit/plugins |
+    xargs -0 tar -c --ignore-failed-read | tar -x -C "$tree"
 
 # ansible-test fetches its pip bootstrap from the network; ours is the one that comes with Python.
-export HOME=$work/home
+# The environments that ansible-test makes are kept, they take longer than the tests.
+export HOME=$PWD/.ansible/sanity
 cache=$HOME/.ansible/test/cache
 mkdir -p "$cache"
 requirements=$(python -c 'import ansible_test; print(ansible_test.__path__[0])')/_internal/python_requirements.py

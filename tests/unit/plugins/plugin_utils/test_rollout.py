@@ -128,7 +128,7 @@ def test_plan_as_data() -> None:
     assert plan["hosts"] == {
         "a": {
             "name": "a", "release": R2, "back": R, "back_topology": "replicated",
-            "leave": True, "stop": True, "start": True, "admit": True,
+            "serving": True, "leave": True, "stop": True, "start": True, "admit": True,
         }
     }  # fmt: skip
 
@@ -203,3 +203,28 @@ def test_settle(
     plan = _rollout.decide([engine("a", now, target, "sick", 0), engine("b", now, target, "sick", 1)])
     outcome = _rollout.settle(plan.as_dict(), results)
     assert outcome == {"ok": not failed, "serving": serving, "failed": failed, "restore": restore}
+
+
+KEPT = {"ok": False, "reason": "garbage", "serving": True}
+
+
+@pytest.mark.parametrize(
+    ("results", "serving"),
+    [
+        ({"a": KEPT, "b": {**KEPT, "reason": "not touched"}}, ["a", "b"]),
+        ({"a": BAD, "b": {**KEPT, "reason": "not touched"}}, ["b"]),
+        ({"a": OK, "b": KEPT}, ["a", "b"]),
+        ({"a": BAD, "b": BAD}, []),
+    ],
+)
+def test_settle_of_a_renewal_counts_who_serves_an_older_release_and_never_restores(
+    results: dict[str, Any], serving: list[str]
+) -> None:
+    plan = {
+        **_rollout.decide([engine("a", R, R, "sick", 0), engine("b", R, R, "sick", 1)]).as_dict(),
+        "path": "rolling",
+    }
+    plan["hosts"] = {name: {**host, "back": "replicated-old"} for name, host in plan["hosts"].items()}
+    outcome = _rollout.settle(plan, results)
+    assert outcome["serving"] == serving
+    assert not outcome["restore"]
