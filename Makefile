@@ -50,7 +50,7 @@ sanity: $(READY) ## ansible-test sanity, and the unit tests as ansible-test runs
 	tests/lint/sanity.sh
 
 contract: $(READY) ## the same assertions for the stand-in and for the real engine
-	pytest tests/contract
+	pytest tests/contract tests/memory
 
 molecule: $(READY) ## stories of the roles, on lab hosts
 	tests/molecule.sh proxy engine
