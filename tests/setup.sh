@@ -18,6 +18,8 @@ choose() {
 packages=()
 command -v git >/dev/null || packages+=(git)
 command -v ssh >/dev/null || packages+=(openssh-client)
+# The proxy's unit tests run nginx on a folder of their own.
+[ -x /usr/sbin/nginx ] || packages+=(nginx-light)
 python=$(choose)
 if [ -z "$python" ]; then
     packages+=(python3 python3-venv)
@@ -27,6 +29,13 @@ fi
 if [ ${#packages[@]} -gt 0 ]; then
     echo "installing ${packages[*]}"
     apt-get update -qq
+    # No service is started on this machine because of what the tests need.
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod +x "$policy"
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    fi
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
     python=$(choose)
 fi

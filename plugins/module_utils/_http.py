@@ -12,7 +12,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 # An operator's HTTP proxy must not stand between a host and its own engine.
@@ -21,11 +21,12 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True)
 class Answer:
-    """`status` is the HTTP status, 0 when there was no answer; `problem` then says why."""
+    """`status` is the HTTP status, 0 when there was no answer; `problem` then says why. Names of `headers` are in lower case."""
 
     status: int
     body: str
     problem: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
 
     def json(self) -> Any:
         """The body as JSON, None when it is none."""
@@ -56,7 +57,8 @@ def _ask(request: urllib.request.Request, timeout: float, token: str) -> Answer:
         except urllib.error.HTTPError as error:
             response = error
         with response:
-            return Answer(response.status, response.read().decode(errors="replace"))
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(response.status, response.read().decode(errors="replace"), headers=headers)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         return Answer(0, "", f"{type(reason).__name__}: {reason}" if not isinstance(reason, str) else reason)

@@ -15,6 +15,7 @@ description:
     C(/v1/models) shows the right name and length, and that a real completion has the expected content, several times in a row.
     Then admits the copy as M(gb10.vllm.proxy_server) does.
   - Both happen in one process, so no client waits for the controller between the last proof and the admission.
+  - At last it asks through the proxy until an answer has come from this copy (O(through)), which proves the way clients go.
   - A copy that does not pass is not admitted, and the module fails with the verdict and the reason.
   - Sends small completions to the copy; changes C(gb10-vllm/servers.conf) in O(conf_dir) only.
 extends_documentation_fragment:
@@ -45,6 +46,18 @@ options:
     description: Key that the copy asks for.
     type: str
     default: ""
+  through:
+    description: The proxy's own address as this host reaches it, for example C(http://127.0.0.1:8080). Empty leaves the last proof out.
+    type: str
+    default: ""
+  copy_header:
+    description: Response header in which the proxy names the copy. Empty accepts an answer of any copy as the last proof.
+    type: str
+    default: X-Vllm-Copy
+  through_seconds:
+    description: Budget of the last proof, in seconds.
+    type: int
+    default: 20
 seealso:
   - module: gb10.vllm.engine_ready
   - module: gb10.vllm.proxy_server
@@ -75,7 +88,7 @@ passed_at:
   type: float
   returned: when passed
 done_at:
-  description: When the module had finished, in seconds since the epoch.
+  description: When the copy was admitted, in seconds since the epoch.
   type: float
   returned: success
 admitted:
@@ -85,9 +98,26 @@ admitted:
   returned: success
 """
 
+import random
+import time
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _gate_probe, _nginx_membership
+from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _gate_probe, _http, _nginx_membership
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError
+
+
+def proven_through(options: dict[str, Any]) -> bool:
+    """Whether an answer of this copy came through the proxy; least_conn may give each request to any copy."""
+    end = time.monotonic() + options["through_seconds"]
+    while time.monotonic() < end:
+        answer = _http.get(f"{options['through']}/v1/models", timeout=5, token=options["api_key"])
+        name = answer.headers.get(options["copy_header"].lower(), "") if options["copy_header"] else options["name"]
+        if answer.status == 200 and name == options["name"]:
+            return True
+        # Two hosts that prove themselves in step would each get the other's copy for ever.
+        time.sleep(random.uniform(0.01, 0.1))
+    return False
 
 
 def main() -> None:
@@ -97,6 +127,9 @@ def main() -> None:
             **_gate_probe.OPTIONS,
             "server": {"type": "str", "required": True},
             "api_key": {"type": "str", "default": "", "no_log": True},
+            "through": {"type": "str", "default": ""},
+            "copy_header": {"type": "str", "default": "X-Vllm-Copy"},
+            "through_seconds": {"type": "int", "default": 20},
         },
         supports_check_mode=True,
     )
@@ -118,6 +151,11 @@ def main() -> None:
         )
     except NginxError as error:
         module.fail_json(msg=str(error))
+    if options["through"] and not module.check_mode and not proven_through(options):
+        module.fail_json(
+            msg=f"{options['name']} is admitted, but within {options['through_seconds']} s no answer of it came through the proxy "
+            f"{options['through']}: look at the proxy's error log"
+        )
     module.exit_json(**result, **proven)
 
 
