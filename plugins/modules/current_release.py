@@ -33,6 +33,12 @@ options:
     description: Id of the release that becomes current. It must be on the host.
     type: str
     required: true
+  previous:
+    description:
+      - Id of the release that C(previous) points to afterwards. When left out it is the one that was current before.
+      - Going back after a failed start sets what it was before that start, so that a failed release is never what a rollback brings.
+        Empty removes the link.
+    type: str
 seealso:
   - module: gb10.vllm.release
 """
@@ -54,6 +60,7 @@ previous:
   returned: always
 """
 
+import os
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -67,6 +74,7 @@ def main() -> None:
         argument_spec={
             "base_dir": {"type": "path", "default": "/etc/gb10-vllm"},
             "release": {"type": "str", "required": True},
+            "previous": {"type": "str"},
         },
         supports_check_mode=True,
     )
@@ -74,7 +82,8 @@ def main() -> None:
     try:
         current, previous = _host.linked_release(base, "current"), _host.linked_release(base, "previous")
         changed = current != wanted
-        after = (wanted, current if changed else previous)
+        before = current if module.params["previous"] is None else module.params["previous"] or None
+        after = (wanted, before if changed else previous)
         if changed and not module.check_mode:
             if not (Path(base) / "releases" / wanted / "start").is_file():
                 module.fail_json(
@@ -86,9 +95,11 @@ def main() -> None:
                     msg=f"{_host.UNIT} is {state['ActiveState']} on release {current}; it is stopped before the release is switched "
                     f"(playbook cutover.yml does both)"
                 )
-            if current:
-                # previous first: a crash between the two steps leaves both links on the release that ran.
-                _host.link_atomically(f"releases/{current}", f"{base}/previous")
+            if before:
+                # previous first: a crash between the two steps leaves both links on releases that ran.
+                _host.link_atomically(f"releases/{before}", f"{base}/previous")
+            elif previous:
+                os.unlink(f"{base}/previous")
             _host.link_atomically(f"releases/{wanted}", f"{base}/current")
             _host.run(["systemctl", "daemon-reload"])
     except (OSError, _host.HostError) as error:

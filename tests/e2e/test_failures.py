@@ -57,6 +57,10 @@ def current(host: str) -> str:
     return lab.on(host, "readlink /etc/gb10-vllm/current").strip()
 
 
+def previous(host: str) -> str:
+    return lab.on(host, "readlink /etc/gb10-vllm/previous").strip()
+
+
 def in_words(done: subprocess.CompletedProcess[str]) -> str:
     return " ".join((done.stdout + done.stderr).split())
 
@@ -80,6 +84,7 @@ def test_copies_are_renewed_one_after_the_other_without_a_failed_request(records
 
 def test_a_release_that_answers_garbage_is_taken_back_and_the_other_copy_is_not_touched(records: Path) -> None:
     good, untouched, sent = current("spark1"), start_of("spark2"), len(demo.read(records))
+    before = previous("spark1")
     done = SITE.play("cutover", variables={**EIGHT, "vllm_environment_overrides": {"STANDIN_GARBAGE": "1"}})
     demo.steady(records)
     assert done.returncode != 0
@@ -87,13 +92,14 @@ def test_a_release_that_answers_garbage_is_taken_back_and_the_other_copy_is_not_
     assert "it serves its previous release again" in in_words(done)
     assert "spark2: not touched, because spark1 failed before" in in_words(done)
     assert current("spark1") == good
+    assert previous("spark1") == before, "a rollback would not bring the failed release"
     assert start_of("spark2") == untouched
     assert failures(records, sent) == []
     assert {r["copy"] for r in demo.read(records)[-20:]} == {"spark1", "spark2"}
 
 
 def test_a_topology_that_does_not_come_up_gives_way_to_the_one_before(records: Path) -> None:
-    before = {host: current(host) for host in ("spark1", "spark2")}
+    before = {host: (current(host), previous(host)) for host in ("spark1", "spark2")}
     done = SITE.play(
         "cutover", variables={"vllm_topology": "split", "vllm_environment_overrides": {"STANDIN_EXIT_LOADING": "1"}}
     )
@@ -101,7 +107,7 @@ def test_a_topology_that_does_not_come_up_gives_way_to_the_one_before(records: P
     assert done.returncode != 0
     assert "the release before was brought back and serves from spark1 and spark2" in in_words(done)
     assert "process ended" in in_words(done)
-    assert {host: current(host) for host in before} == before
+    assert {host: (current(host), previous(host)) for host in before} == before
     assert {r["copy"] for r in demo.read(records)[-20:]} == {"spark1", "spark2"}
 
 
