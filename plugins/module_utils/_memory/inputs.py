@@ -57,7 +57,7 @@ def sizes_of(block: Data) -> dict[str, int]:
     """All sizes of a block in bytes, by their name without the unit."""
     found: dict[str, int] = {}
     for key, value in block.items():
-        name, _, unit = key.rpartition("_")
+        name, _separator, unit = key.rpartition("_")
         if unit not in ("gib", "bytes") or value is None:
             continue
         if name in found:

@@ -36,7 +36,7 @@ def test_figures(load: int, gate: int, ready: int) -> None:
 
 
 def test_values_are_whole_seconds() -> None:
-    assert all(type(value) is int for value in _budgets.derive(901).as_dict().values())
+    assert all(isinstance(value, int) for value in _budgets.derive(901).as_dict().values())
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def server(reply: bytes | None) -> Iterator[tuple[str, list[bytes]]]:
                 data = b""
                 while b"\r\n\r\n" not in data:
                     data += client.recv(65536)
-                head, _, body = data.partition(b"\r\n\r\n")
+                head, _separator, body = data.partition(b"\r\n\r\n")
                 length = [
                     int(line.split()[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
                 ]
@@ -98,7 +98,7 @@ def test_nobody_there() -> None:
 def test_post_and_token() -> None:
     with server(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (url, asked):
         _http.post(url, {"a": "ü"}, timeout=5, token="secret")
-    head, _, body = asked[0].partition(b"\r\n\r\n")
+    head, _separator, body = asked[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /x ")
     assert b"Authorization: Bearer secret" in head
     assert b"Content-Type: application/json" in head or b"Content-type: application/json" in head

@@ -33,7 +33,10 @@ METRICS = 'vllm:cache_config_info{engine="0",block_size="128",num_gpu_blocks="19
 def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A host on which an engine was started; the parts of it can be changed."""
     said = {"log": LOG, "metrics": METRICS, "invocation": "i1", "active": "active"}
-    state = lambda: {"ActiveState": said["active"], "InvocationID": said["invocation"]}  # noqa: E731
+
+    def state() -> dict[str, str]:
+        return {"ActiveState": said["active"], "InvocationID": said["invocation"]}
+
     monkeypatch.setattr(_host, "unit_state", state)
     monkeypatch.setattr(_host, "linked_release", lambda _base, _link: "replicated-1")
     monkeypatch.setattr(_memory_host, "log_of_start", lambda _invocation: said["log"].splitlines())
