@@ -200,13 +200,12 @@ def settle(plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) ->
         for name in hosts
         if not results.get(name, {}).get("ok")
     }
-    serving = [
-        name
-        for name, host in hosts.items()
-        if host["admit"] and (name not in failed or results.get(name, {}).get("serving"))
-    ]
-    if plan["topology"] == "split" and failed:
-        serving = []
+    renewed = (
+        []
+        if plan["topology"] == "split" and failed
+        else [n for n, host in hosts.items() if host["admit"] and n not in failed]
+    )
+    serving = [name for name in hosts if name in renewed or results.get(name, {}).get("serving")]
     can_restore = all(host["back"] for host in hosts.values())
     return {
         "ok": not failed,

@@ -228,3 +228,10 @@ def test_settle_of_a_renewal_counts_who_serves_an_older_release_and_never_restor
     outcome = _rollout.settle(plan, results)
     assert outcome["serving"] == serving
     assert not outcome["restore"]
+
+
+def test_settle_of_a_switch_that_stayed_on_the_old_release_does_not_take_it_away_again() -> None:
+    plan = _rollout.decide([engine("a", R, S, "serves", 0), engine("b", R, S, "serves", 1)]).as_dict()
+    outcome = _rollout.settle(plan, {"a": {**BAD, "serving": False}, "b": KEPT})
+    assert outcome["serving"] == ["b"]
+    assert not outcome["restore"]
