@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What a copy has to prove, and how long it may take."""
+    """C(DOCUMENTATION): what a copy has to prove, and how long it may take; C(SERIES): how often."""
 
     DOCUMENTATION = r"""
 options:
@@ -19,7 +19,7 @@ options:
     description: Shortest acceptable length in tokens; not looked at when left out.
     type: int
   prompt:
-    description: Prompt of the completion.
+    description: Prompt of the completions. Choose one whose answer is short and known.
     type: str
     default: What is the capital of France? Answer with one word.
   expect:
@@ -27,23 +27,33 @@ options:
     type: str
     default: (?i)\bparis\b
   max_tokens:
-    description: Bound of the answer in tokens. A thinking model that ignores the request not to think needs room.
+    description:
+      - Bound of an answer in tokens.
+      - A thinking model that ignores the request not to think needs room. When thinking takes all of it the verdict is C(error).
     type: int
     default: 64
   completion_seconds:
     description: How long one completion may take, in seconds.
     type: float
     default: 60
+  deadline_seconds:
+    description: Budget of the proofs, in seconds.
+    type: int
+    required: true
+  api_key:
+    description: Key that the engine was started with; sent with every request that may need it.
+    type: str
+    default: ""
+"""
+
+    SERIES = r"""
+options:
   successes:
-    description: Good completions in a row.
+    description: Good looks in a row; one look asks for a completion and for a streamed one.
     type: int
     default: 2
   minimum_healthy_seconds:
     description: Time between the first and the last of them, in seconds.
     type: float
     default: 1
-  deadline_seconds:
-    description: Budget of the proofs, in seconds.
-    type: int
-    required: true
 """

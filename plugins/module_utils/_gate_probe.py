@@ -11,9 +11,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _http
+from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _gate_answer, _host, _http
 
-# The options of the proofs, as an argument spec.
+# The options of the questions, and of how often they are asked, as argument specs.
 OPTIONS: dict[str, Any] = {
     "model": {"type": "str", "required": True},
     "max_model_len": {"type": "int"},
@@ -21,20 +21,26 @@ OPTIONS: dict[str, Any] = {
     "expect": {"type": "str", "default": r"(?i)\bparis\b"},
     "max_tokens": {"type": "int", "default": 64, "no_log": False},
     "completion_seconds": {"type": "float", "default": 60},
+    "deadline_seconds": {"type": "int", "required": True},
+    "api_key": {"type": "str", "default": "", "no_log": True},
+}
+SERIES: dict[str, Any] = {
     "successes": {"type": "int", "default": 2},
     "minimum_healthy_seconds": {"type": "float", "default": 1},
-    "deadline_seconds": {"type": "int", "required": True},
 }
 LOOK_INTERVAL = 0.2
 
 
-def rules(options: dict[str, Any]) -> _gate.Rules:
+def rules(options: dict[str, Any], busy_is_bad: bool = True) -> _gate.Rules:
+    """Without the options of the series one good look is enough."""
     return _gate.Rules(
         model=options["model"],
         max_model_len=options["max_model_len"],
         expect=options["expect"],
-        successes=options["successes"],
-        minimum_healthy=options["minimum_healthy_seconds"],
+        max_tokens=options["max_tokens"],
+        successes=options.get("successes", 1),
+        minimum_healthy=options.get("minimum_healthy_seconds", 0),
+        busy_is_bad=busy_is_bad,
     )
 
 
@@ -45,45 +51,71 @@ def base_url(address: str, port: int) -> str:
 def health(base: str) -> _gate.Step:
     """Whether /health answers 200; waiting for that is normal while an engine loads."""
     answer = _http.get(f"{base}/health", timeout=5)
-    return _gate.Step("health", good=answer.status == 200, reason=f"/health: {answer.status or answer.problem}")
+    reason = f"/health: {answer.status or answer.problem}"
+    return _gate.Step("health", good=answer.status == 200, reason=reason, closed=answer.refused)
 
 
-def look(base: str, options: dict[str, Any], wanted: _gate.Rules, key: str) -> _gate.Look:
+def look(base: str, options: dict[str, Any], wanted: _gate.Rules) -> _gate.Look:
     """Ask everything in order, and stop at the first proof that fails."""
     seen = _gate.Look(at=time.time(), steps=[health(base)])
-    if not seen.steps[-1].good:
-        return seen
-    models = _http.get(f"{base}/v1/models", timeout=5, token=key)
-    seen.steps.append(_gate.models_step(models.json(), wanted))
-    if not seen.steps[-1].good:
-        return seen
-    answer = _http.post(
-        f"{base}/v1/chat/completions",
-        {
-            "model": wanted.model,
-            "messages": [{"role": "user", "content": options["prompt"]}],
-            "max_tokens": options["max_tokens"],
-            "temperature": 0,
-            "chat_template_kwargs": {"enable_thinking": False},
-        },
-        timeout=options["completion_seconds"],
-        token=key,
-    )
-    seen.steps.append(_gate.completion_step(answer.status, answer.json(), answer.problem or answer.body[:200], wanted))
+    for proof in (models, completion, stream):
+        if not seen.steps[-1].good:
+            break
+        seen.steps.append(proof(base, options, wanted))
     seen.at = time.time()
     return seen
 
 
-def wait(base: str, options: dict[str, Any], key: str) -> tuple[str, _gate.State, float]:
+def models(base: str, options: dict[str, Any], wanted: _gate.Rules) -> _gate.Step:
+    key = options["api_key"]
+    answer = _http.get(f"{base}/v1/models", timeout=5, token=key)
+    return _gate.refused_step("models", answer.status, bool(key)) or _gate.models_step(answer.json(), wanted)
+
+
+def completion(base: str, options: dict[str, Any], wanted: _gate.Rules) -> _gate.Step:
+    answer = ask(base, options, {})
+    refused = _gate.refused_step("completion", answer.status, bool(options["api_key"]))
+    return refused or _gate.completion_step(
+        answer.status, answer.json(), answer.problem or _gate_answer.complaint(answer.body), wanted
+    )
+
+
+def stream(base: str, options: dict[str, Any], wanted: _gate.Rules) -> _gate.Step:
+    answer = ask(base, options, {"stream": True})
+    refused = _gate.refused_step("stream", answer.status, bool(options["api_key"]))
+    return refused or _gate.stream_step(
+        answer.status, answer.body, answer.problem or _gate_answer.complaint(answer.body), wanted
+    )
+
+
+def ask(base: str, options: dict[str, Any], more: dict[str, Any]) -> _http.Answer:
+    """The question whose answer is known; a thinking model is asked not to think, and not every template listens."""
+    question = {
+        "model": options["model"],
+        "messages": [{"role": "user", "content": options["prompt"]}],
+        "max_tokens": options["max_tokens"],
+        "temperature": 0,
+        "chat_template_kwargs": {"enable_thinking": False},
+        **more,
+    }
+    return _http.post(
+        f"{base}/v1/chat/completions", question, timeout=options["completion_seconds"], token=options["api_key"]
+    )
+
+
+def wait(
+    base: str, options: dict[str, Any], loaded: bool = False, busy_is_bad: bool = True
+) -> tuple[str, _gate.State, float]:
     """Look again and again until there is a verdict or the deadline is over; returns it with the moment."""
-    wanted, state = rules(options), _gate.State()
-    started = time.time()
+    wanted, state = rules(options, busy_is_bad), _gate.State(loaded=loaded)
+    budget = _host.Deadline(options["deadline_seconds"])
     while True:
-        seen = look(base, options, wanted, key)
+        seen = look(base, options, wanted)
         verdict, state = _gate.judge(state, seen, wanted)
-        if verdict == _gate.PENDING and seen.at - started >= options["deadline_seconds"]:
+        if verdict == _gate.PENDING and budget.left <= 0:
             verdict = _gate.FAIL
-            state.reason = f"not proven after {options['deadline_seconds']} s; last: {state.reason or 'good answers, but not enough'}"
+            last = state.reason or "good answers, but not enough"
+            state.reason = f"not proven after {options['deadline_seconds']} s; last: {last}"
         if verdict != _gate.PENDING:
             return verdict, state, seen.at
-        time.sleep(LOOK_INTERVAL)
+        budget.pause(LOOK_INTERVAL)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -27,6 +28,11 @@ class Answer:
     body: str
     problem: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> bool:
+        """Nobody listens there; other than silence, this is what an ended process looks like."""
+        return "ConnectionRefusedError" in self.problem
 
     def json(self) -> Any:
         """The body as JSON, None when it is none."""
@@ -48,7 +54,8 @@ def post(url: str, content: dict[str, Any], timeout: float, token: str = "") -> 
 
 
 def _ask(request: urllib.request.Request, timeout: float, token: str) -> Answer:
-    """`timeout` in seconds bounds connecting and every single read."""
+    """`timeout` in seconds bounds connecting, every single read, and, but for one read, the whole."""
+    end = time.monotonic() + timeout
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
@@ -58,7 +65,19 @@ def _ask(request: urllib.request.Request, timeout: float, token: str) -> Answer:
             response = error
         with response:
             headers = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(response.status, response.read().decode(errors="replace"), headers=headers)
+            return Answer(response.status, _read(response, end).decode(errors="replace"), headers=headers)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         return Answer(0, "", f"{type(reason).__name__}: {reason}" if not isinstance(reason, str) else reason)
+
+
+def _read(response: Any, end: float) -> bytes:
+    """The whole body; a server that sends a byte now and then for ever must not hold its client."""
+    parts = []
+    while part := response.read1(65536):
+        parts.append(part)
+        if time.monotonic() > end:
+            raise TimeoutError("timed out: the answer began but did not end in time")
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    return b"".join(parts)

@@ -22,6 +22,11 @@ exit_loading     ends with code 1 in the middle of loading
 exit_after       engine dies that many seconds after it was ready; the process ends with code 0, as the real one does
 hang             generation never ends, everything else works (/health 200)
 garbage          generation answers 200 with nonsense
+repeat           generation says one word again and again
+empty            generation answers 200 without a word
+abort            generation ends with the finish reason "abort" and without a word
+error_event      a stream carries an error event after its first piece, then ends; whole answers are good
+think            generation thinks first, in a field of its own; the value "all" thinks until no token is left
 fast_503         every request is refused at once with 503; the value "generate" spares /health, /metrics, /v1/models
 reset_stream     a stream is cut by a TCP reset after that many tokens
 never_answer     connections are accepted, nothing is ever answered
@@ -48,7 +53,7 @@ import uuid
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 VERSION = "0.32.0"
 STARTED = time.time()
@@ -213,6 +218,12 @@ class Refused(Exception):
         self.body = {"error": {"message": message, "type": kind, "param": param, "code": status}}
 
 
+class Piece(NamedTuple):
+    field: str
+    text: str
+    reason: str
+
+
 class Engine:
     def __init__(self, options: argparse.Namespace, max_model_len: int) -> None:
         self.options = options
@@ -257,25 +268,25 @@ class Engine:
                 self.kv_used -= tokens
                 self.lock.notify_all()
 
-    def generate(self, prompt: str, count: int, wanted: int | None, client: socket.socket) -> Iterator[tuple[str, str]]:
-        """Pieces of text, each with a finish reason that is empty until the last one."""
+    def generate(self, prompt: str, count: int, wanted: int | None, client: socket.socket) -> Iterator[Piece]:
+        """Pieces of text; the last one has a finish reason."""
         pieces, reason = answer(prompt, wanted)
         with self.slot(count + len(pieces)):
             self.prompt_tokens += count
-            for number, piece in enumerate(pieces, 1):
+            for number, (field, text) in enumerate(pieces, 1):
                 self.aborted.wait(seconds("token_seconds", 0.01))
                 while switched("hang") and not self.aborted.wait(0.05):
                     self.check_client(client)
                 self.check_client(client)
-                if self.aborted.is_set():
+                if self.aborted.is_set() or switched("abort"):
                     self.finished["abort"] += 1
-                    yield "", "abort"
+                    yield Piece("content", "", "abort")
                     return
                 self.generation_tokens += 1
                 last = number == len(pieces)
                 if last:
                     self.finished[reason] += 1
-                yield piece, reason if last else ""
+                yield Piece(field, text, reason if last else "")
 
     def check_client(self, client: socket.socket) -> None:
         readable, _, _ = select.select([client], [], [], 0)
@@ -312,10 +323,25 @@ class Engine:
         return "\n".join(lines) + "\n"
 
 
-def answer(prompt: str, wanted: int | None) -> tuple[list[str], str]:
-    """The words for a prompt (always the same ones), and why they end."""
+def answer(prompt: str, wanted: int | None) -> tuple[list[tuple[str, str]], str]:
+    """The words for a prompt (always the same ones) with the field they go to, and why they end."""
+    words, reason = plain_answer(prompt, wanted)
+    if not switched("think"):
+        return [("content", word) for word in words], reason
+    thoughts = ["Let", " me", " think", " about", " this", "."]
+    if setting("think") == "all":
+        room = wanted or 16
+        return [("reasoning", thoughts[i] if i < 6 else f" step{i}") for i in range(room)], "length"
+    return [*(("reasoning", thought) for thought in thoughts), *(("content", word) for word in words)], reason
+
+
+def plain_answer(prompt: str, wanted: int | None) -> tuple[list[str], str]:
+    if switched("empty"):
+        return [""], "stop"
     if switched("garbage"):
         return ["!!!!", "\ufffd\ufffd"] + ["!!!!"] * max(0, (wanted or 16) - 2), "length"
+    if switched("repeat"):
+        return ["Paris"] + [" Paris"] * max(0, (wanted or 16) - 1), "length"
     if "capital of France" in prompt:
         return ["Paris"], "stop"
     seed = hashlib.sha256(prompt.encode()).digest()
@@ -421,7 +447,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_json(200, reply.whole(list(pieces)))
 
-    def stream(self, reply: Reply, pieces: Iterator[tuple[str, str]], with_usage: bool) -> None:
+    def stream(self, reply: Reply, pieces: Iterator[Piece], with_usage: bool) -> None:
         cut = int(float(setting("reset_stream", 0) or 0))
         first = next(pieces)  # a refusal must still be able to choose its status
         self.send_response(200)
@@ -430,13 +456,16 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if reply.chat:
             self.event(reply.part({"role": "assistant", "content": ""}, ""))
-        for number, (text, reason) in enumerate(itertools.chain([first], pieces), 1):
-            self.event(reply.part({"content": text}, reason))
+        for number, piece in enumerate(itertools.chain([first], pieces), 1):
+            self.event(reply.part({piece.field: piece.text}, piece.reason))
+            if switched("error_event"):
+                self.event(Refused(500, "InternalServerError", "Internal server error").body)
+                break
             if cut and number >= cut:
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.connection.close()
                 raise ConnectionResetError
-        if with_usage:
+        if with_usage and not switched("error_event"):
             self.event({**reply.head(".chunk"), "choices": [], "usage": reply.usage()})
         self.event("[DONE]")
         self.wfile.write(b"0\r\n\r\n")
@@ -480,18 +509,25 @@ class Reply:
         return {"prompt_tokens": self.prompt_tokens, "total_tokens": total, "completion_tokens": self.made}
 
     def part(self, delta: dict[str, str], reason: str) -> dict[str, Any]:
-        self.made += bool(delta["content"])
-        text: dict[str, Any] = {"delta": delta} if self.chat else {"text": delta["content"]}
+        said = "".join(text for name, text in delta.items() if name != "role")
+        self.made += bool(said)
+        text: dict[str, Any] = {"delta": delta} if self.chat else {"text": said}
         choice = {"index": 0, **text, "logprobs": None, "finish_reason": reason or None}
         return {**self.head(".chunk"), "choices": [choice]}
 
-    def whole(self, pieces: list[tuple[str, str]]) -> dict[str, Any]:
-        self.made = sum(bool(text) for text, _ in pieces)
-        text = "".join(text for text, _ in pieces)
-        body: dict[str, Any] = {"text": text}
+    def whole(self, pieces: list[Piece]) -> dict[str, Any]:
+        self.made = sum(bool(piece.text) for piece in pieces)
+        text = "".join(piece.text for piece in pieces if piece.field == "content")
+        thought = "".join(piece.text for piece in pieces if piece.field == "reasoning")
+        body: dict[str, Any] = {"text": thought + text}
         if self.chat:
-            body = {"message": {"role": "assistant", "content": text, "tool_calls": []}}
-        choice = {"index": 0, **body, "logprobs": None, "finish_reason": pieces[-1][1]}
+            message: dict[str, Any] = {
+                "role": "assistant",
+                "content": text or (None if thought else ""),
+                "tool_calls": [],
+            }
+            body = {"message": {**message, "reasoning": thought or None}}
+        choice = {"index": 0, **body, "logprobs": None, "finish_reason": pieces[-1].reason}
         return {**self.head(), "choices": [choice], "usage": self.usage()}
 
 

@@ -274,4 +274,41 @@ def test_answers_are_deterministic_and_as_long_as_asked() -> None:
     assert vllm_standin.answer("the same prompt", 7) == (first, "length")
     assert (len(first), reason) == (7, "length")
     assert vllm_standin.answer("another prompt", 7)[0] != first
-    assert vllm_standin.answer("What is the capital of France? Answer with one word.", 50) == (["Paris"], "stop")
+    assert vllm_standin.answer("What is the capital of France? Answer with one word.", 50) == (
+        [("content", "Paris")],
+        "stop",
+    )
+
+
+CAPITAL = ask("What is the capital of France? Answer with one word.", max_tokens=16)
+
+
+@pytest.mark.parametrize(
+    ("settings", "content", "reasoning", "finish"),
+    [
+        ({}, "Paris", None, "stop"),
+        ({"empty": "1"}, "", None, "stop"),
+        ({"repeat": "1"}, "Paris" + " Paris" * 15, None, "length"),
+        ({"abort": "1"}, "", None, "abort"),
+        ({"error_event": "1"}, "Paris", None, "stop"),
+        ({"think": "1"}, "Paris", "Let me think about this.", "stop"),
+        ({"think": "all"}, None, "Let me think about this." + "".join(f" step{i}" for i in range(6, 16)), "length"),
+    ],
+)
+def test_answers_of_faults(
+    start: Start, settings: dict[str, str], content: str | None, reasoning: str | None, finish: str
+) -> None:
+    server = start(**settings).wait_ready()
+    (choice,) = server.post(CHAT, CAPITAL).json["choices"]
+    assert (choice["message"]["content"], choice["message"]["reasoning"]) == (content, reasoning)
+    assert choice["finish_reason"] == finish
+    *events, last = server.stream(CHAT, CAPITAL)
+    assert last == "[DONE]"
+    decoded = [json.loads(event) for event in events]
+    if "error_event" in settings:
+        assert decoded.pop()["error"]["code"] == 500
+        content = "Paris"
+    deltas = [event["choices"][0]["delta"] for event in decoded]
+    assert "".join(delta.get("content") or "" for delta in deltas) == (content or "")
+    assert "".join(delta.get("reasoning") or "" for delta in deltas) == (reasoning or "")
+    assert decoded[-1]["choices"][0]["finish_reason"] == finish

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -21,22 +22,27 @@ OPTIONS = {
     "expect": "Paris",
     "max_tokens": 8,
     "completion_seconds": 5.0,
+    "api_key": "",
     "successes": 2,
     "minimum_healthy_seconds": 0.0,
     "deadline_seconds": 30,
 }
 MODELS = {"data": [{"id": "m", "max_model_len": 2048}]}
 PARIS = {"choices": [{"message": {"content": "Paris"}, "finish_reason": "stop"}]}
+CHAT = "/v1/chat/completions"
+STREAM = 'data: {"choices": [{"delta": {"content": "Paris"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+ALL = ["/health", "/v1/models", CHAT, "stream"]
 
 
 class Engine:
-    """`answers` maps a path to (status, content), or to a function of how often it was asked before."""
+    """`answers` maps a path, or "stream", to (status, content), or to a function of how often it was asked before."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {
             "/health": (200, ""),
             "/v1/models": (200, MODELS),
-            "/v1/chat/completions": (200, PARIS),
+            CHAT: (200, PARIS),
+            "stream": (200, STREAM),
         }
         self.asked: list[tuple[str, str | None, Any]] = []
         engine = self
@@ -46,11 +52,13 @@ class Engine:
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                count = len([path for path, _key, _body in engine.asked if path == self.path])
-                engine.asked.append((self.path, self.headers.get("Authorization"), json.loads(body) if body else None))
-                found = engine.answers[self.path]
+                asked = json.loads(body) if body else {}
+                path = "stream" if asked.get("stream") else self.path
+                count = engine.paths.count(path)
+                engine.asked.append((path, self.headers.get("Authorization"), asked))
+                found = engine.answers[path]
                 status, content = found(count) if isinstance(found, Callable) else found
-                data = json.dumps(content).encode()
+                data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
@@ -81,20 +89,30 @@ def test_base_url() -> None:
     assert _gate_probe.base_url("2001:db8::1", 8000) == "http://[2001:db8::1]:8000"
 
 
+def wait(engine: Engine, **more: Any) -> tuple[str, _gate.State, float]:
+    return _gate_probe.wait(engine.base, {**OPTIONS, **more})
+
+
 def test_pass(engine: Engine) -> None:
-    verdict, state, at = _gate_probe.wait(engine.base, OPTIONS, "secret")
+    verdict, state, at = wait(engine, api_key="secret")
     assert (verdict, state.successes) == (_gate.PASS, 2)
     assert at > 1e9
-    assert engine.paths == ["/health", "/v1/models", "/v1/chat/completions"] * 2
-    _path, key, asked = engine.asked[2]
-    assert key == "Bearer secret"
-    assert (asked["model"], asked["max_tokens"], asked["temperature"]) == ("m", 8, 0)
-    assert asked["messages"] == [{"role": "user", "content": "Where?"}]
-    assert asked["chat_template_kwargs"] == {"enable_thinking": False}
+    assert engine.paths == ALL * 2
+    assert [key for _path, key, _asked in engine.asked] == [None, *["Bearer secret"] * 3] * 2
+    for _path, _key, asked in engine.asked[2:4]:
+        assert (asked["model"], asked["max_tokens"], asked["temperature"]) == ("m", 8, 0)
+        assert asked["messages"] == [{"role": "user", "content": "Where?"}]
+        assert asked["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_one_look_is_enough_without_a_series(engine: Engine) -> None:
+    options = {name: value for name, value in OPTIONS.items() if name not in _gate_probe.SERIES}
+    assert _gate_probe.wait(engine.base, options)[0] == _gate.PASS
+    assert engine.paths == ALL
 
 
 def test_without_a_key_none_is_sent(engine: Engine) -> None:
-    _gate_probe.wait(engine.base, OPTIONS, "")
+    wait(engine)
     assert {key for _path, key, _body in engine.asked} == {None}
 
 
@@ -103,46 +121,70 @@ def test_without_a_key_none_is_sent(engine: Engine) -> None:
     [
         ("/v1/models", (200, {"data": [{"id": "other"}]}), "serves other instead of m"),
         ("/v1/models", (200, {"data": [{"id": "m", "max_model_len": 8}]}), "max_model_len is 8"),
-        ("/v1/models", (401, {"error": "key"}), "did not answer with a list of models"),
-        (
-            "/v1/chat/completions",
-            (200, {"choices": [{"message": {"content": "!!!"}}]}),
-            "the answer '!!!' does not match",
-        ),
-        ("/v1/chat/completions", (500, {"error": "CUDA"}), 'was answered 500 {"error": "CUDA"}'),
-        ("/v1/chat/completions", (200, {}), "without choices"),
+        ("/v1/models", (500, {}), "did not answer with a list of models"),
+        (CHAT, (200, {"choices": [{"message": {"content": "!!!"}}]}), "the answer '!!!' does not match"),
+        (CHAT, (500, {"error": {"message": "CUDA"}}), "a completion was answered 500 'CUDA'"),
+        (CHAT, (200, {}), "without choices"),
+        ("stream", (200, STREAM.replace("Paris", "!" * 50)), "the streamed answer repeats '!'"),
+        ("stream", (500, {"error": "CUDA"}), "a stream was answered 500 'CUDA'"),
+        ("stream", (200, 'data: {"error": {"message": "dead"}}\n\ndata: [DONE]\n\n'), "carried an error event: 'dead'"),
     ],
-)
+)  # fmt: skip
 def test_fail(engine: Engine, path: str, answer: tuple[int, Any], reason: str) -> None:
     engine.answers[path] = answer
-    verdict, state, _at = _gate_probe.wait(engine.base, OPTIONS, "")
+    verdict, state, _at = wait(engine)
     assert verdict == _gate.FAIL
     assert reason in state.reason
     assert engine.paths.count(path) == _gate.MOST_FAILURES
     assert engine.paths[-1] == path, "something was asked after the proof that failed"
 
 
+@pytest.mark.parametrize("path", ALL[1:])
+@pytest.mark.parametrize(("key", "words"), [("", "is not set, and it asks for a key"), ("x", "is not the key")])
+def test_a_refused_key_is_an_error_at_once(engine: Engine, path: str, key: str, words: str) -> None:
+    engine.answers[path] = (401, {"error": "Unauthorized"})
+    verdict, state, _at = wait(engine, api_key=key)
+    assert (verdict, engine.paths.count(path)) == (_gate.ERROR, 1)
+    assert f"the engine answered 401: vllm_api_key {words}" in state.reason
+
+
+def test_a_completion_that_hangs_fails_in_time(engine: Engine) -> None:
+    """A green health and a list of models say nothing about an engine that does not generate."""
+    hung = threading.Event()
+    engine.answers[CHAT] = lambda _count: (200, hung.wait(20))
+    started = time.monotonic()
+    verdict, state, _at = wait(engine, completion_seconds=0.2)
+    hung.set()
+    assert verdict == _gate.FAIL
+    assert "a completion was answered not at all" in state.reason
+    assert "timed out" in state.reason
+    assert time.monotonic() - started < 5
+
+
 def test_loading_is_waited_for(engine: Engine) -> None:
     engine.answers["/health"] = lambda count: (503 if count < 5 else 200, "")
-    verdict, _state, _at = _gate_probe.wait(engine.base, OPTIONS, "")
-    assert verdict == _gate.PASS
+    assert wait(engine)[0] == _gate.PASS
     assert engine.paths[:7] == ["/health"] * 6 + ["/v1/models"]
 
 
-def test_deadline(engine: Engine) -> None:
-    engine.answers["/health"] = (503, "")
-    verdict, state, _at = _gate_probe.wait(engine.base, {**OPTIONS, "deadline_seconds": 0}, "")
+def test_a_busy_engine_is_waited_for(engine: Engine) -> None:
+    engine.answers[CHAT] = lambda count: (503, "") if count < 5 else (200, PARIS)
+    assert _gate_probe.wait(engine.base, OPTIONS, busy_is_bad=False)[0] == _gate.PASS
+
+
+@pytest.mark.parametrize(("answer", "last"), [((503, ""), "/health: 503"), ((200, ""), "good answers, but not enough")])
+def test_deadline(engine: Engine, answer: tuple[int, str], last: str) -> None:
+    engine.answers["/health"] = answer
+    verdict, state, _at = wait(engine, deadline_seconds=0)
     assert verdict == _gate.FAIL
-    assert state.reason == "not proven after 0 s; last: /health: 503"
+    assert state.reason == f"not proven after 0 s; last: {last}"
 
 
-def test_deadline_with_good_answers(engine: Engine) -> None:
-    verdict, state, _at = _gate_probe.wait(engine.base, {**OPTIONS, "deadline_seconds": 0}, "")
-    assert verdict == _gate.FAIL
-    assert state.reason == "not proven after 0 s; last: good answers, but not enough"
-
-
-def test_nobody_there() -> None:
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_gate_probe, "LOOK_INTERVAL", 0.01)
     step = _gate_probe.health("http://127.0.0.1:1")
-    assert (step.good, step.bad) == (False, False)
+    assert (step.good, step.bad, step.closed) == (False, False, True)
     assert "refused" in step.reason
+    assert _gate_probe.wait("http://127.0.0.1:1", {**OPTIONS, "deadline_seconds": 1})[0] == _gate.FAIL
+    verdict, state, _at = _gate_probe.wait("http://127.0.0.1:1", OPTIONS, loaded=True)
+    assert (verdict, state.step) == (_gate.GONE, "health")

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -55,6 +57,12 @@ def server(reply: bytes | None) -> Iterator[tuple[str, list[bytes]]]:
         (b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe", 200, "\ufffd\ufffd", None),
         (b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\n{}", 503, "{}", {}),
         (b"HTTP/1.1 404 No\r\n\r\n", 404, "", None),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+            200,
+            "abcde",
+            None,
+        ),
     ],
 )
 def test_answer(reply: bytes, status: int, body: str, content: object) -> None:
@@ -68,10 +76,11 @@ def test_answer(reply: bytes, status: int, body: str, content: object) -> None:
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", "IncompleteRead"),
         (b"HTTP/1.1 503 No\r\nContent-Length: 100\r\n\r\nhalf", "IncompleteRead"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "IncompleteRead"),
         (b"", "RemoteDisconnected"),
         (b"garbage\r\n\r\n", "BadStatusLine"),
     ],
-    ids=["cut short", "an error that is cut short", "closed without a word", "no HTTP"],
+    ids=["cut short", "an error that is cut short", "a stream that is cut short", "closed without a word", "no HTTP"],
 )
 def test_no_answer(reply: bytes, problem: str) -> None:
     with server(reply) as (url, _asked):
@@ -87,11 +96,30 @@ def test_too_late() -> None:
     assert "timed out" in answer.problem
 
 
+def test_an_answer_that_drips_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            with listening.accept()[0] as client, contextlib.suppress(OSError):
+                client.recv(65536)
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while True:
+                    client.sendall(b"x")
+                    time.sleep(0.02)
+
+        threading.Thread(target=drip, daemon=True).start()
+        started = time.monotonic()
+        answer = _http.get(f"http://127.0.0.1:{listening.getsockname()[1]}/", timeout=0.3)
+    assert (answer.status, answer.refused) == (0, False)
+    assert "began but did not end" in answer.problem
+    assert 0.3 <= time.monotonic() - started < 3
+
+
 def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     answer = _http.get(f"http://127.0.0.1:{port}/", timeout=2)
-    assert answer.status == 0
+    assert (answer.status, answer.refused) == (0, True)
     assert "ConnectionRefusedError" in answer.problem
 
 
