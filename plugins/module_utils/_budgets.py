@@ -29,6 +29,11 @@ START_OVERHEAD = 120
 EXIT_GRACE = 15
 STOP_OVERHEAD = 30
 WINDOW_MARGIN = 60
+# A learned load time shortens the wait for a release that hangs; a disk that is three times as slow must still pass.
+LEARNED_FACTOR = 3
+LEARNED_MARGIN = 60
+# However fast a release once was, this share of its own budget stays.
+LEARNED_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -78,3 +83,14 @@ def derive(expected_load: int, shutdown: int = 60, restart_delay: int = 15, rest
         restart_burst=restart_burst,
         restart_window=restart_burst * (gate_deadline + restart_delay) + WINDOW_MARGIN,
     )
+
+
+def learned_deadline(given: int, longest: float | None) -> int:
+    """The gate's deadline in seconds for a release whose longest known load is `longest`, None for one that never loaded here.
+
+    Never more than `given`, the release's own budget. The engine's own limit may now come later than this deadline: a load that
+    takes three times as long as it ever did is explained by its last log lines instead.
+    """
+    if longest is None:
+        return given
+    return min(given, max(round(longest * LEARNED_FACTOR) + LEARNED_MARGIN, round(given * LEARNED_SHARE)))

@@ -52,3 +52,34 @@ def test_values_are_whole_seconds() -> None:
 def test_out_of_range(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         _budgets.derive(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "longest", "deadline"),
+    [
+        (1800, None, 1800),
+        (1800, 300, 960),
+        (1800, 900, 1800),
+        (1800, 5000, 1800),
+        (1800, 20, 450),
+        (120, 2, 66),
+        (120, 0.4, 61),
+        (120, 30, 120),
+        (60, 1, 60),
+        (1, 1, 1),
+        (86400, 3, 21600),
+    ],
+    ids=["never loaded here", "three times as slow is waited for", "nearly the budget", "over the budget", "a quarter stays", "tiny model",
+         "stand-in", "half the budget", "no more than the budget", "shortest", "longest"],
+)  # fmt: skip
+def test_learned_deadline(given: int, longest: float | None, deadline: int) -> None:
+    assert _budgets.learned_deadline(given, longest) == deadline
+
+
+def test_a_start_as_slow_as_the_slowest_known_one_always_passes() -> None:
+    for load in LOADS:
+        given = _budgets.derive(load).gate_deadline
+        for share in (0.01, 0.1, 0.5, 1, 1.9):
+            deadline = _budgets.learned_deadline(given, load * share)
+            assert load * share < deadline <= given
+            assert deadline >= min(given, 3 * load * share)
