@@ -141,3 +141,25 @@ def classify(
             "look at its last lines in `journalctl --unit vllm`",
         )
     return Failure(UNKNOWN, last_words(lines), "read the log of this start: `journalctl --unit vllm`")
+
+
+def of_end(gone: str, lines: Sequence[str], unit: Mapping[str, str]) -> Failure:
+    """Why the process ended; `gone` is what was seen of its end."""
+    failure = classify(lines, unit)
+    if failure.kind != UNKNOWN:
+        return failure._replace(sentence=f"{failure.sentence} ({gone})")
+    return failure._replace(sentence=gone + (f"; its last words: {failure.sentence}" if failure.sentence else ""))
+
+
+def of_deadline(seconds: int, expected: float | None, lines: Sequence[str], last: str) -> Failure:
+    """Why an engine whose process lives is not ready after `seconds`; `last` is the outcome of the last look."""
+    failure = classify(lines)
+    if failure.kind != UNKNOWN:
+        return failure._replace(sentence=f"{failure.sentence} (not ready after {seconds} s)")
+    usual = f", where its loads here take {expected:.0f} s" if expected else ""
+    return Failure(
+        "deadline",
+        f"not ready after {seconds} s{usual}, the start is at {_phase.phase(lines)!r} ({last})",
+        "if it is slow but works, raise vllm_replicated_expected_load_seconds or vllm_split_expected_load_seconds, from which "
+        "this budget follows; if the log stands still, look at the host",
+    )

@@ -5,17 +5,23 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.playbook.task import Task
 from ansible_collections.gb10.vllm.plugins.action import (
+    engine,
     engine_ready,
     engine_validate,
+    proxy_server,
     release,
+    rollout_lock,
     rollout_plan,
     rollout_settle,
     site_validate,
@@ -45,7 +51,8 @@ class Host:
 
 def look(verdict: str, **more: Any) -> dict[str, Any]:
     return {
-        "changed": False, "verdict": verdict, "reason": "/health: 503", "seconds": 12.4, "phase": "loading weights",
+        "changed": False, "verdict": verdict, "reason": "/health: 503", "failure": "deadline", "advice": "look at the host", "seconds": 12.4,
+        "deadline_seconds": 60, "expected_seconds": None, "started_at": 1000.0, "phase": "loading weights",
         "last_log_line": "shard 1 of 2", "log": [f"line {n}" for n in range(20)], "invocation": "abc", **more,
     }  # fmt: skip
 
@@ -56,6 +63,7 @@ def ready(
     """Result of the action, and what the person at the terminal saw."""
     shown: list[str] = []
     monkeypatch.setattr(engine_ready.display, "display", lambda words, color=None: shown.append(words))
+    monkeypatch.setattr(engine_ready, "RETRY_SECONDS", 0)
     plugin = action(engine_ready, {"deadline_seconds": 60, **arguments}, check_mode)
     plugin._execute_module = host
     return plugin.run(task_vars={"inventory_hostname": "spark1"}), shown
@@ -63,26 +71,35 @@ def ready(
 
 def test_ready_shows_a_heartbeat_per_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Host(
-        look("pending"), look("pending", phase="compiling", last_log_line="", seconds=22.6), look("pass", seconds=31.0)
+        look("pending"),
+        look("pending", phase="compiling", last_log_line="", seconds=22.6, expected_seconds=31.2, deadline_seconds=153),
+        look("pass", seconds=31.0),
     )
     result, shown = ready(monkeypatch, host)
     assert shown == [
-        "  spark1: loading weights, 12 of at most 60 s: shard 1 of 2",
-        "  spark1: compiling, 23 of at most 60 s",
+        "  spark1: loading weights, 12 s (at most 60 s): shard 1 of 2",
+        "  spark1: compiling, 23 s (expected 31 s, at most 153 s)",
         "  spark1: loaded after 31 s",
     ]
     assert not result.get("failed")
     assert (result["verdict"], result["seconds"]) == ("pass", 31.0)
     assert "log" not in result
-    assert len({call["started_at"] for call in host.calls}) == 1, "the clock started anew with a slice"
+    assert [call.get("started_at") for call in host.calls] == [None, 1000.0, 1000.0], "the host's clock counts, once"
     assert [call.get("invocation") for call in host.calls] == [None, "abc", "abc"]
 
 
-def test_ready_keeps_the_start_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("given", "release"), [({"started_at": 5.0}, "r1"), ({}, None)])
+def test_ready_learns_only_from_a_start_whose_moment_is_known(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], release: str | None
+) -> None:
     host = Host(look("pass"))
-    ready(monkeypatch, host, started_at=5.0)
-    assert host.calls[0]["started_at"] == 5.0
-    assert host.calls[0]["module"] == "gb10.vllm.engine_ready"
+    ready(monkeypatch, host, release="r1", **given)
+    (call,) = host.calls
+    assert (call["module"], call.get("started_at"), call.get("release")) == (
+        "gb10.vllm.engine_ready",
+        given.get("started_at"),
+        release,
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +114,7 @@ def test_ready_explains(monkeypatch: pytest.MonkeyPatch, verdict: str, meaning: 
         "spark1 is not ready after 12 s",
         verdict,
         meaning,
-        "/health: 503",
+        "/health: 503. What to do: look at the host. It was not admitted",
         "Last phase: loading weights",
         "line 19",
         "journalctl",
@@ -106,10 +123,44 @@ def test_ready_explains(monkeypatch: pytest.MonkeyPatch, verdict: str, meaning: 
     assert "line 7\n" not in result["msg"], "more than the last lines of the log"
 
 
-@pytest.mark.parametrize("bad", [{"failed": True, "msg": "x"}, {"unreachable": True, "msg": "x"}])
-def test_ready_hands_on_what_the_host_says(monkeypatch: pytest.MonkeyPatch, bad: dict[str, Any]) -> None:
-    result, _shown = ready(monkeypatch, Host(look("pending"), bad))
-    assert {name: result[name] for name in bad} == bad
+def test_ready_explains_an_engine_that_said_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _shown = ready(monkeypatch, Host(look("gone", log=[], advice="")))
+    assert "/health: 503. It was not admitted. Last phase: loading weights; it logged nothing. More" in result["msg"]
+
+
+def test_ready_hands_on_that_the_module_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _shown = ready(monkeypatch, Host(look("pending"), {"failed": True, "msg": "x"}))
+    assert (result["failed"], result["msg"]) == (True, "x")
+
+
+class Unreachable(Host):
+    """A result of None is a host that cannot be reached."""
+
+    def __call__(self, module_name: str, module_args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        result = super().__call__(module_name, module_args, task_vars)
+        if not result:
+            raise AnsibleConnectionFailure("no route to host")
+        return result
+
+
+def test_ready_bears_a_short_loss_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Unreachable({}, look("pending"), {}, {}, look("pass"))
+    result, shown = ready(monkeypatch, host, started_at=5.0)
+    assert (result["verdict"], result.get("failed")) == ("pass", None)
+    assert [line for line in shown if "no connection" in line] == ["  spark1: no connection for 0 s, trying again"] * 3
+    assert len(host.calls) == 5
+
+
+def test_ready_calls_a_host_lost_that_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_ready, "LOST_SECONDS", 0.2)
+    monkeypatch.setattr(engine_ready.time, "sleep", lambda seconds: None)
+    result, _shown = ready(monkeypatch, Unreachable(look("pending"), *[{}] * 2_000_000))
+    assert (result["failed"], result["verdict"], result["failure"]) == (True, "error", "unreachable")
+    assert result["unreachable_host"] is True
+    assert "unreachable" not in result, "Ansible would run no rescue"
+    assert "spark1 could not be reached: no route to host; tried for" in result["msg"]
+    assert "Last seen: loading weights" in result["msg"]
+    assert (result["phase"], result["seconds"]) == ("loading weights", 12.4)
 
 
 def test_ready_in_check_mode(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,13 +253,17 @@ def facts(current: str | None, staged: str, previous: str | None = None) -> dict
         return {"id": identity, "topology": "replicated", "rank": 0, "ranks": 1} if identity else None
 
     return {
-        "name": "a", "rank": 0, "staged": {"id": staged, "manifest": {"topology": "replicated"}},
-        "engine": {"current": record(current), "previous": record(previous), "running": True, "healthy": True},
+        "name": "a", "rank": 0, "staged": {"id": staged, "manifest": {"topology": "replicated", "rank": 0, "ranks": 1, "id": ""}},
+        "engine": {
+            "current": record(current), "previous": record(previous), "running": True, "healthy": True,
+            "stable": [{"rollout": "1-cutover", "release": previous}] if previous else [],
+            "records": {str(previous): record(previous)},
+        },
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("target", "path", "goes_to"), [("staged", "switch", "replicated-new"), ("previous", "switch", "replicated-old")]
+    ("target", "path", "goes_to"), [("staged", "switch", "replicated-new"), ("stable", "switch", "replicated-old")]
 )
 def test_plan(target: str, path: str, goes_to: str) -> None:
     engines = [facts("replicated-now", "replicated-new", "replicated-old")]
@@ -217,11 +272,9 @@ def test_plan(target: str, path: str, goes_to: str) -> None:
 
 
 def test_plan_refused() -> None:
-    result = action(rollout_plan, {"engines": [facts("x", "x")], "admitted": [], "target": "previous"}).run(
-        task_vars={}
-    )
+    result = action(rollout_plan, {"engines": [facts("x", "x")], "admitted": [], "target": "stable"}).run(task_vars={})
     assert result["failed"] is True
-    assert "host a has no previous release" in result["msg"]
+    assert "host a has never run a release that became stable" in result["msg"]
 
 
 def test_settle_does_not_fail_by_itself() -> None:
@@ -230,3 +283,95 @@ def test_settle_does_not_fail_by_itself() -> None:
     result = action(rollout_settle, {"plan": plan, "results": {}}).run(task_vars={})
     assert "failed" not in result
     assert (result["ok"], result["failed_hosts"]) == (False, {"a": "the host could not be reached"})
+
+
+class Site:
+    """Answers the lock module; keeps what it was asked."""
+
+    def __init__(self, holder: dict[str, Any] | None) -> None:
+        self.holder = holder
+        self.calls: list[dict[str, Any]] = []
+
+    def __call__(self, module_name: str | None, module_args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        self.calls.append(module_args)
+        return {"holder": self.holder, "changed": module_args["state"] != "seen"}
+
+
+def ended_process() -> dict[str, Any]:
+    """What the lock of a process says that has ended since."""
+    process = subprocess.Popen(["sleep", "60"])
+    seen = rollout_lock.controller(process.pid)
+    process.kill()
+    process.wait()
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("controller", "gone"),
+    [
+        (lambda: rollout_lock.controller(os.getpid()), False),
+        (ended_process, True),
+        (lambda: {**rollout_lock.controller(os.getpid()), "started": "another time"}, True),
+        (lambda: {**rollout_lock.controller(os.getpid()), "boot": "an earlier one"}, True),
+        (lambda: {**rollout_lock.controller(os.getpid()), "host": "another"}, None),
+        (dict, None),
+    ],
+)
+def test_lock_looks_for_the_process_that_holds_it(controller: Any, gone: bool | None) -> None:
+    site = Site({"rollout": "1-cutover", "controller": controller()})
+    plugin = action(rollout_lock, {"state": "held", "rollout": "2-resume"})
+    plugin._execute_module = site
+    plugin.run(task_vars={})
+    assert [call["state"] for call in site.calls] == ["seen", "held"]
+    assert site.calls[1].get("gone") is gone
+    assert site.calls[1]["controller"]["pid"] == os.getppid()
+    assert site.calls[1]["who"].endswith(f"@{socket.gethostname()}")
+
+
+def test_a_host_that_cannot_be_reached_is_a_failure() -> None:
+    def lost(**_arguments: Any) -> dict[str, Any]:
+        raise AnsibleConnectionFailure("No route to host")
+
+    plugin = action(engine, {"state": "stopped"})
+    plugin._task.delegate_to = None
+    plugin._execute_module = lost
+    result = plugin.run(task_vars={"inventory_hostname": "spark2"})
+    assert (result["failed"], result["unreachable_host"]) == (True, True)
+    assert result["msg"] == "spark2 could not be reached: No route to host"
+    assert not result.get("unreachable")
+
+
+def drained(seconds: float, connections: int) -> dict[str, Any]:
+    return {
+        "changed": True, "drained": connections == 0, "connections": connections, "waited_seconds": seconds,
+        "reloaded_at": 1.0, "done_at": seconds, "msg": "spark1 is withdrawn; more",
+    }  # fmt: skip
+
+
+def test_a_drain_is_waited_for_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(proxy_server.display, "display", lambda words, color=None: shown.append(words))
+    host = Host(drained(10, 3), drained(10, 1), {**drained(2, 0), "changed": False})
+    plugin = action(proxy_server, {"name": "spark1", "state": "withdrawn", "drain_seconds": 25})
+    plugin._execute_module = host
+    result = plugin.run(task_vars={})
+    assert [call["drain_seconds"] for call in host.calls] == [10, 10, 5]
+    assert (result["drained"], result["waited_seconds"], result["reloaded_at"], result["changed"]) == (
+        True,
+        22,
+        1.0,
+        True,
+    )
+    assert shown == [
+        "  spark1 is withdrawn: 3 connections left after 10 of at most 25 s",
+        "  spark1 is withdrawn: 1 connections left after 20 of at most 25 s",
+    ]
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0, 0), (4, 4), (-1, -1)])
+def test_a_short_drain_is_one_call(asked: int, given: int) -> None:
+    host = Host(drained(max(asked, 0), 2))
+    plugin = action(proxy_server, {"name": "spark1", "state": "withdrawn", "drain_seconds": asked})
+    plugin._execute_module = host
+    assert plugin.run(task_vars={})["drained"] is False
+    assert [call["drain_seconds"] for call in host.calls] == [given]
