@@ -29,7 +29,10 @@ demo: $(READY) ## the main job on the lab, with its report (ENGINE=stand-in: in 
 
 test: lint unit sanity test-lab ## everything that CI runs
 
-.PHONY: test-lab
+test-all: ## the same with every kill of the controller, not only today's sample
+	GB10_KILL_SAMPLE=all $(MAKE) test
+
+.PHONY: test-lab test-all bench-rollout
 test-lab: $(READY)
 	python tests/lab up --engine both
 	$(MAKE) contract molecule e2e
@@ -55,11 +58,14 @@ contract: $(READY) ## the same assertions for the stand-in and for the real engi
 molecule: $(READY) ## stories of the roles, on lab hosts
 	tests/molecule.sh proxy engine
 
-e2e: $(READY) ## cutover and rollback with the real engine under load
+e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_KILL_SAMPLE=all: every kill)
 	pytest -s tests/e2e
 
 bench-plan: $(READY) ## the memory plan against figures from public logs (OBSERVATIONS=FILE for others)
 	python tests/benchmarks/bench_plan.py $(if $(OBSERVATIONS),--observations $(OBSERVATIONS))
+
+bench-rollout: $(READY) ## what a cutover costs beside the engine's own start, and the same by hand (ENGINE=stand-in: faster)
+	python tests/benchmarks/bench_rollout.py --engine $(ENGINE)
 
 clean: ## what the tools leave behind
 	rm -rf $(VENV) .ansible .pytest_cache .mypy_cache .ruff_cache dist

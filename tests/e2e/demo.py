@@ -21,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import observe
 import site_of_lab as site
 from traffic import summary
 
@@ -30,12 +31,7 @@ STEADY_SECONDS = 10
 
 def steady(records: Path, seconds: float = STEADY_SECONDS) -> None:
     """Let the clients send until so many requests of steady traffic have been answered, not for a fixed time."""
-    wanted = len(read(records)) + int(5 * seconds)
-    site.wait_for(lambda: len(read(records)) >= wanted, 300, f"{wanted} answered requests")
-
-
-def read(records: Path) -> list[dict[str, Any]]:
-    return summary.read(records.read_text().splitlines(keepends=True)) if records.exists() else []
+    observe.answered_more(records, int(5 * seconds), 300)
 
 
 def figures(records: list[dict[str, Any]], events: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
@@ -61,13 +57,13 @@ def figures(records: list[dict[str, Any]], events: list[dict[str, Any]], seconds
 
 def change(name: str, lab_site: site.Site, records: Path, variables: dict[str, Any], quiet: bool) -> dict[str, Any]:
     """Run one playbook under load and measure it."""
-    before = len(read(records))
+    before = len(observe.read(records))
     steady(records)
     started = time.monotonic()
     lab_site.must_play(name, variables=variables, quiet=quiet)
     seconds = time.monotonic() - started
     steady(records)
-    return figures(read(records)[before:], site.journal(), seconds)
+    return figures(observe.read(records)[before:], site.journal(), seconds)
 
 
 def run(engine: str, quiet: bool = False) -> dict[str, Any]:

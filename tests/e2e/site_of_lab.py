@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +54,16 @@ class Site:
         variables: dict[str, Any] | None = None,
         quiet: bool = True,
         timeout: float = 1200,
+        environment: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook of the clone, as an owner would; never raises for a failed one."""
         command = [str(BIN / "ansible-playbook"), "--inventory", self.inventory, f"playbooks/{playbook}.yml", *words]
         command += ["--extra-vars", json.dumps({**self.variables, **(variables or {})})]
-        environment = {
-            **os.environ,
-            "ENGINE": self.engine,
-            "PATH": f"{BIN}:{os.environ['PATH']}",
-            "ANSIBLE_FORCE_COLOR": "0",
-        }
+        own = {"ENGINE": self.engine, "PATH": f"{BIN}:{os.environ['PATH']}", "ANSIBLE_FORCE_COLOR": "0"}
         return subprocess.run(
             command,
             cwd=ROOT,
-            env=environment,
+            env={**os.environ, **own, **(environment or {})},
             text=True,
             timeout=timeout,
             check=False,
@@ -82,6 +79,30 @@ class Site:
                 f"{playbook} failed ({done.returncode}):\n{(done.stdout or '')[-6000:]}{(done.stderr or '')[-2000:]}"
             )
         return done.stdout or ""
+
+    def killed_play(
+        self, playbook: str, after: int, variables: dict[str, Any] | None = None, count: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Like `play`, but SIGKILL takes the controller after so many writes to the journal (0: never).
+
+        The exit status is -9 then; a run that ended before that leaves the number of its writes in the file `count`.
+        """
+        plugin = {
+            "ANSIBLE_CALLBACK_PLUGINS": str(ROOT / "tests" / "e2e" / "callbacks"),
+            "ANSIBLE_CALLBACKS_ENABLED": "kill_after",
+            "KILL_AFTER": str(after),
+            "KILL_COUNT_FILE": str(count or ""),
+        }
+        return self.play(playbook, variables=variables, environment=plugin)
+
+
+@contextlib.contextmanager
+def meanwhile(act: Any, *words: Any, **options: Any) -> Iterator[Future[Any]]:
+    """Something that goes on beside the block; its end is waited for, and its failure is the block's."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(act, *words, **options)
+        yield future
+        future.result()
 
 
 def on(host: str, command: str, timeout: float = 60) -> str:

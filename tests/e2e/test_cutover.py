@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import demo
+import observe
 import pytest
 import site_of_lab as lab
 
@@ -64,9 +65,7 @@ def fingerprint(host: str) -> str:
 
 def processes() -> dict[str, str]:
     """What must be the same process before and after a run that changes nothing."""
-    found = {host: lab.on(host, "systemctl show vllm --property=MainPID,InvocationID") for host in ("spark1", "spark2")}
-    found["nginx"] = lab.on("proxy1", "cat /run/nginx.pid; pgrep -P $(cat /run/nginx.pid) | sort")
-    return found
+    return {**observe.starts(), "nginx": observe.nginx_workers()}
 
 
 def test_check_mode_on_new_hosts_walks_through_and_writes_nothing() -> None:
@@ -137,15 +136,15 @@ def test_reboot_of_a_host_its_copy_comes_back_and_the_other_serves(records: Path
     booted = time.time()
 
     def serves_again() -> bool:
-        return any(r["complete"] and r["copy"] == "spark2" and r["start"] > booted for r in demo.read(records))
+        return any(r["complete"] and r["copy"] == "spark2" and r["start"] > booted for r in observe.read(records))
 
     seconds = lab.wait_for(serves_again, 240, "spark2 answers through the proxy after its boot")
     print(f"\nspark2 serves again {seconds:.0f} s after its boot")
     back = min(
-        r["start"] for r in demo.read(records) if r["complete"] and r["copy"] == "spark2" and r["start"] > booted
+        r["start"] for r in observe.read(records) if r["complete"] and r["copy"] == "spark2" and r["start"] > booted
     )
     # A request that was running on the host when it was told to reboot is the engine's to end; every later one is ours.
-    meanwhile = [r for r in demo.read(records) if begin + 1 < r["start"] < back]
+    meanwhile = [r for r in observe.read(records) if begin + 1 < r["start"] < back]
     assert len(meanwhile) > 20
     assert [r for r in meanwhile if not r["complete"]] == []
     assert sum(r["copy"] == "spark1" for r in meanwhile) > 20, "the other copy served meanwhile"
@@ -157,12 +156,30 @@ def test_status_is_a_table_for_people() -> None:
         assert words in output
 
 
+def test_a_change_of_one_hosts_share_renews_that_copy_while_the_other_serves(records: Path) -> None:
+    sent, before = len(observe.read(records)), observe.start_of("spark2")
+    share = "{{ {'gpu-memory-utilization': 0.07} if inventory_hostname == 'spark2' else {} }}"
+    with observe.untouched("spark1"):
+        SITE.must_play("cutover", variables={**COPIES, "vllm_replicated_overrides": share})
+    assert observe.start_of("spark2") != before
+    observe.must_serve(observe.HOSTS)
+    seen = observe.read(records)[sent:]
+    assert [r for r in seen if not r["complete"]] == []
+    assert len(seen) > 50
+    events = lab.journal()
+    away = lab.moment(events, "admitted") - lab.moment(events, "withdrawn")
+    loaded = next(event["seconds"] for event in events if event["step"] == "loaded")
+    print(f"\none copy was away for {away:.1f} s, of which {loaded:.1f} s to load; {len(seen)} requests, 0 failed")
+
+
 def test_rollback_runs_the_old_files_byte_for_byte(records: Path) -> None:
+    """To a state that is named, because the newest one before is the other share."""
     old = {
-        host: lab.on(host, "cd /etc/gb10-vllm/previous && cat start release.json unit.conf")
+        host: lab.on(host, "cd /etc/gb10-vllm/releases/split-* && cat start release.json unit.conf")
         for host in ("spark1", "spark2")
     }
-    figures = demo.change("rollback", SITE, records, {}, quiet=True)
+    first = observe.journals()[0].removesuffix(".jsonl")
+    figures = demo.change("rollback", SITE, records, {"vllm_rollback_to": first}, quiet=True)
     print("\n" + json.dumps(figures))
     now = {
         host: lab.on(host, "cd /etc/gb10-vllm/current && cat start release.json unit.conf")

@@ -11,7 +11,7 @@ answered      when the headers of its answer came; null if the last attempt got 
 status        HTTP status of that answer; else the kind of failure: timeout, connection, broken (the answer ended
               early), error-event (the stream carried an error), cancelled (this client was stopped)
 copy          header X-Vllm-Copy of that answer, or null
-streamed      every second request is
+streamed      every second request is, or all with --streamed all
 text          how the answer begins
 complete      a usable answer: status 200, finish_reason stop or length, some text, and for a stream the [DONE] event
 retries       how often the SDK tried again; what it hides from its caller is in
@@ -151,7 +151,7 @@ async def send(options: argparse.Namespace) -> None:
         due = time.monotonic()
         while not (stop.is_set() or time.monotonic() >= ends or (options.stop_file and options.stop_file.exists())):
             if time.monotonic() >= due and len(open_requests) < options.concurrency:
-                task = asyncio.create_task(one(streamed=sent % 2 == 1))
+                task = asyncio.create_task(one(streamed=options.streamed == "all" or sent % 2 == 1))
                 open_requests.add(task)
                 task.add_done_callback(open_requests.discard)
                 sent += 1
@@ -181,6 +181,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     add("--retries", type=int, default=openai.DEFAULT_MAX_RETRIES, help="of the SDK")
     add("--timeout", type=float, default=60.0, help="of one HTTP request, in seconds")
     add("--max-tokens", type=int, default=16)
+    add("--streamed", choices=("half", "all"), default="half")
     add("--prompt", default="What is the capital of France? Answer with one word.")
     return parser.parse_args(words)
 

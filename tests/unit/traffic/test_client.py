@@ -115,3 +115,9 @@ def test_stop_file_and_concurrency(site: Site, tmp_path: Path) -> None:
     stop.touch()
     assert client.wait(20) == 0
     assert len(site.records()) == 3
+
+
+def test_all_requests_can_be_streams(site: Site) -> None:
+    records = site.run("--streamed", "all", "--prompt", "Tell me a story.", "--max-tokens", "30")
+    assert {(r["streamed"], r["complete"]) for r in records} == {(True, True)}
+    assert all(r["end"] - r["answered"] > 0.2 for r in records), "they last as long as their tokens"
