@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """C(DOCUMENTATION): what a copy has to prove, and how long it may take; C(SERIES): how often."""
+    """C(DOCUMENTATION): what a copy has to prove; C(SERIES): how often, and in what time."""
 
     DOCUMENTATION = r"""
 options:
@@ -36,10 +36,6 @@ options:
     description: How long one completion may take, in seconds.
     type: float
     default: 60
-  deadline_seconds:
-    description: Budget of the proofs, in seconds.
-    type: int
-    required: true
   api_key:
     description: Key that the engine was started with; sent with every request that may need it.
     type: str
@@ -56,4 +52,8 @@ options:
     description: Time between the first and the last of them, in seconds.
     type: float
     default: 1
+  deadline_seconds:
+    description: Budget of the proofs, in seconds.
+    type: int
+    required: true
 """

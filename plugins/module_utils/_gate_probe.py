@@ -21,12 +21,12 @@ OPTIONS: dict[str, Any] = {
     "expect": {"type": "str", "default": r"(?i)\bparis\b"},
     "max_tokens": {"type": "int", "default": 64, "no_log": False},
     "completion_seconds": {"type": "float", "default": 60},
-    "deadline_seconds": {"type": "int", "required": True},
     "api_key": {"type": "str", "default": "", "no_log": True},
 }
 SERIES: dict[str, Any] = {
     "successes": {"type": "int", "default": 2},
     "minimum_healthy_seconds": {"type": "float", "default": 1},
+    "deadline_seconds": {"type": "int", "required": True},
 }
 LOOK_INTERVAL = 0.2
 

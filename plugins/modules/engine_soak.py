@@ -45,6 +45,10 @@ options:
     description: How long to watch, in seconds, at least 0. V(0) goes straight to the proof at the end.
     type: int
     default: 60
+  deadline_seconds:
+    description: Budget of the proof at the end, in seconds.
+    type: int
+    default: 60
   invocation:
     description: Which start of the unit has to last, as M(gb10.vllm.engine_ready) returns it. Empty takes the one that runs now.
     type: str
@@ -60,7 +64,6 @@ EXAMPLES = r"""
     soak_seconds: 60
     model: qwen3.8-flash-next
     max_model_len: 262144
-    deadline_seconds: 120
 """
 
 RETURN = r"""
@@ -180,6 +183,7 @@ def main() -> None:
             "port": {"type": "int", "default": 8000},
             "has_port": {"type": "bool", "default": True},
             "soak_seconds": {"type": "int", "default": 60},
+            "deadline_seconds": {"type": "int", "default": 60},
             "invocation": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
