@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.gb10.vllm.plugins.plugin_utils._site_status import site_status, trouble
+from ansible_collections.gb10.vllm.plugins.plugin_utils._traffic import traffic_lines
 
 DOCUMENTATION = r"""
 name: status_table
@@ -14,9 +19,10 @@ short_description: Show a site's state as a table
 version_added: "1.0.0"
 author: gb10.vllm contributors (@gb10-vllm)
 description:
-  - Turns what M(gb10.vllm.engine_info), M(gb10.vllm.proxy_info) and M(gb10.vllm.rollout_journal) found into a table for people.
+  - Turns what M(gb10.vllm.engine_info), M(gb10.vllm.proxy_info), M(gb10.vllm.rollout_journal) and M(gb10.vllm.copy_metrics) found
+    into tables for people, or into JSON with the same content.
   - A host that could not be reached or looked at is shown as such, and never as a host on which nothing runs.
-positional: _input, proxies, journal
+positional: _input, proxies, journal, metrics, form
 options:
   _input:
     description:
@@ -34,64 +40,73 @@ options:
     description: Result of M(gb10.vllm.rollout_journal) of the first proxy, empty when it could not be read.
     type: dict
     default: {}
+  metrics:
+    description:
+      - The registered results of M(gb10.vllm.copy_metrics) by engine host.
+      - Hosts that serve no copy of their own are left out; a copy without a result is missing, and not one that does nothing.
+    type: dict
+    default: {}
+  form:
+    description: Tables for people, or one JSON object for programs.
+    type: str
+    choices: [table, json]
+    default: table
 """
 
 EXAMPLES = r"""
 - name: Show the site
   ansible.builtin.debug:
-    msg: "{{ engines | gb10.vllm.status_table(proxies, journal) }}"
+    msg: "{{ engines | gb10.vllm.status_table(proxies, journal, metrics) }}"
 """
 
 RETURN = r"""
 _value:
-  description: The table, lines joined by newlines.
+  description: The tables or the JSON, lines joined by newlines.
   type: str
 """
 
-COLUMNS = ("HOST", "RELEASE", "RANK", "UNIT", "HEALTH", "ADMITTED", "FREE GiB", "PREVIOUS", "STATE")
+COLUMNS = (
+    "HOST",
+    "RELEASE",
+    "RANK",
+    "UNIT",
+    "SINCE (UTC)",
+    "RESTARTS",
+    "HEALTH",
+    "ADMITTED",
+    "FREE GiB",
+    "PREVIOUS",
+    "STATE",
+)
 
 
-def trouble(result: Mapping[str, Any]) -> str:
-    """Why a registered result says nothing about its host; empty when it does."""
-    if not result or result.get("unreachable"):
-        return "could not be reached"
-    return f"could not be looked at: {result.get('msg', '?')}" if result.get("failed") else ""
-
-
-def engine_row(name: str, engine: Mapping[str, Any], admitted: Sequence[str] | None) -> list[str]:
-    """One engine host's row; `admitted` is None when no proxy could be asked."""
-    in_front = "?" if admitted is None else "yes" if name in admitted else "no"
-    if why := trouble(engine):
-        return [name, "?", "?", "?", "?", in_front, "?", "?", why]
-    current = engine.get("current") or {}
-    rank = f"{current['rank']}/{current['ranks']}" if current else "-"
-    served = not current or current["rank"] == 0
-    state = engine.get("phase", "")
-    if state and state != "ready":
-        state = f"{state}: {engine.get('last_log_line', '')}"
+def engine_row(name: str, engine: Mapping[str, Any]) -> list[str]:
+    """One engine host's row."""
+    in_front = {None: "?", True: "yes", False: "no"}[engine["admitted"]]
+    if engine["trouble"]:
+        return [name, *["?"] * 6, in_front, "?", "?", engine["trouble"]]
     return [
         name,
-        current.get("id", "none"),
-        rank,
-        f"{engine['unit']['ActiveState']}, {engine['unit'].get('UnitFileState') or 'not installed'}",
-        ("ok" if engine["healthy"] else "no answer") if served and engine["running"] else "-",
+        engine["release"] or "none",
+        "-" if engine["rank"] is None else f"{engine['rank']}/{engine['ranks']}",
+        f"{engine['unit']}, {engine['enabled']}",
+        engine["since"][:16].replace("T", " ") if engine["since"] else "-",
+        "?" if engine["restarts"] is None else str(engine["restarts"]),
+        {None: "-", True: "ok", False: "no answer"}[engine["healthy"]],
         in_front,
         f"{engine['memory_available_bytes'] / 2**30:.1f}",
-        (engine.get("previous") or {}).get("id", "none"),
-        state,
+        engine["previous"] or "none",
+        engine["state"],
     ]
 
 
 def proxy_line(name: str, proxy: Mapping[str, Any]) -> str:
     """One proxy's line."""
-    if why := trouble(proxy):
-        return f"proxy {name}: {why}"
+    if proxy["trouble"]:
+        return f"proxy {name}: {proxy['trouble']}"
     if not proxy["configured"]:
         return f"proxy {name}: not set up yet (playbook site.yml)"
-    servers = ", ".join(
-        f"{server['name']} ({proxy['connections'].get(server['server'], 0)} connections)"
-        for server in proxy["admitted"]
-    )
+    servers = ", ".join(f"{server['name']} ({server['connections']} connections)" for server in proxy["admitted"])
     return f"proxy {name}: nginx {'runs' if proxy['running'] else 'does not run'}; admitted: {servers or 'nothing, clients get 503'}"
 
 
@@ -117,14 +132,22 @@ def status_table(
     engines: Sequence[Mapping[str, Any]],
     proxies: Sequence[Mapping[str, Any]],
     journal: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    form: str = "table",
 ) -> str:
-    """The whole table."""
-    asked = [entry["proxy"] for entry in proxies if not trouble(entry["proxy"])]
-    admitted = [server["name"] for proxy in asked for server in proxy["admitted"]] if asked else None
-    rows = [list(COLUMNS), *(engine_row(entry["name"], entry["engine"], admitted) for entry in engines)]
+    """The whole state, in one of its forms."""
+    status = site_status(engines, proxies, journal or {}, metrics or {})
+    if form == "json":
+        return json.dumps(status, indent=2)
+    if form != "table":
+        raise AnsibleFilterError(f"vllm_status_format is {form!r}, it must be table or json")
+    rows = [list(COLUMNS), *(engine_row(name, engine) for name, engine in status["engines"].items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines += ["", *(proxy_line(entry["name"], entry["proxy"]) for entry in proxies)]
+    said = [(name, engine.get("last_log_line")) for name, engine in status["engines"].items()]
+    lines += [f"{name} says: {line}" for name, line in said if line]
+    lines += ["", *traffic] if (traffic := traffic_lines(status["traffic"])) else []
+    lines += ["", *(proxy_line(name, proxy) for name, proxy in status["proxies"].items())]
     return "\n".join([*lines, *journal_lines(journal or {})])
 
 

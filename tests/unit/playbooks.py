@@ -21,16 +21,23 @@ PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]
 
 
 def play(
-    folder: Path, playbook: Path | str, inventory: Path | str, variables: dict[str, Any] | None = None
+    folder: Path,
+    playbook: Path | str,
+    inventory: Path | str,
+    variables: dict[str, Any] | None = None,
+    programs: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a playbook of the clone with a home, an `ssh` that only writes down its call, and nothing else of this machine."""
+    """Run a playbook of the clone with a home, an `ssh` that only writes down its call, and nothing else of this machine.
+
+    The folder `programs` has others that come before those of this machine.
+    """
     program = shutil.which("ansible-playbook", path=PROGRAMS)
     assert program, "ansible-playbook is not installed beside this Python or on the PATH"
     ssh = folder / "ssh"
     ssh.write_text(f'#!/bin/sh\necho "$*" >> "{folder}/connections"\nexit 255\n')
     ssh.chmod(0o755)
     environment = {
-        "PATH": PROGRAMS,
+        "PATH": f"{programs}{os.pathsep}{PROGRAMS}" if programs else PROGRAMS,
         "HOME": str(folder),
         "LANG": "C.UTF-8",
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),

@@ -1,13 +1,30 @@
 # Copyright: (c) 2026, gb10.vllm contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook status.yml on a site that is off: it shows the table, and fails nobody."""
+"""The playbook status.yml: on a site that is off it shows the table and fails nobody; on two engines it says what they do."""
 
 from __future__ import annotations
 
+import json
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+import yaml
+from ansible_collections.gb10.vllm.plugins.plugin_utils._traffic import COLUMNS
+from ansible_collections.gb10.vllm.tests.standin.server import STAND_IN, Server, wait_until
 from ansible_collections.gb10.vllm.tests.unit.playbooks import connections, play
+
+UNIT = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNRestarts=3\n"
+UNIT += "ActiveEnterTimestampMonotonic=1\nMainPID=1\nResult=success\nExecMainStatus=0\nInvocationID=0123\nNeedDaemonReload=no\n"
+STARTED = "2026-11-29T20:41:33.123456789Z"
+CONTAINER = {"Id": "0123", "Config": {"Image": "image"}, "State": {"Status": "running", "Pid": 1, "StartedAt": STARTED}}
+LONG = {"model": "tiny", "prompt": "a", "max_tokens": 4000, "ignore_eos": True}
 
 
 def test_site_that_is_off(tmp_path: Path) -> None:
@@ -15,6 +32,104 @@ def test_site_that_is_off(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     lines = [line.split() for line in done.stdout.splitlines()]
     for host in ("spark1", "spark2"):
-        assert [host, *"???????", "could", "not", "be", "reached"] in lines
+        assert [host, *"?????????", "could", "not", "be", "reached"] in lines
+        assert f"{host}: could not be reached" in done.stdout
+    assert ["0", "of", "2", *"??????", *"----"] in lines
     assert "proxy spark1: could not be reached" in done.stdout
     assert any("192.168.1.12" in call for call in connections(tmp_path))
+
+
+@pytest.fixture
+def engines(tmp_path: Path) -> Iterator[dict[str, Server]]:
+    """Two engines of this machine; one of them generates, slowly."""
+    env = {"STANDIN_LOAD_SECONDS": "0.1", "STANDIN_TOKEN_SECONDS": "0.01"}
+    command = [
+        *STAND_IN,
+        "serve",
+        "/model",
+        "--served-model-name",
+        "tiny",
+        "--max-model-len",
+        "8192",
+        "--port",
+        "{port}",
+    ]
+    with Server(command, tmp_path / "log1", env) as first, Server(command, tmp_path / "log2", env) as second:
+        both = {"spark1": first, "spark2": second}
+        for server in both.values():
+            server.wait_ready()
+        threading.Thread(target=lambda: list(first.stream("/v1/completions", LONG)), daemon=True).start()
+        wait_until(lambda: first.total("vllm:generation_tokens_total") > 0, 10, lambda: "generation")
+        yield both
+
+
+def site(folder: Path, ports: dict[str, int], **more: Any) -> Path:
+    """An inventory of hosts that are this machine, with programs that tell of a unit and a container."""
+    for name, text in {
+        "systemctl": UNIT,
+        "docker": json.dumps([CONTAINER]),
+        "journalctl": "Application startup complete.\n",
+    }.items():
+        program = folder / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        (folder / f"{name}.txt").write_text(text)
+        program.write_text(f"#!/bin/sh\ncat '{folder / name}.txt'\n")
+        program.chmod(0o755)
+    hosts: dict[str, Any] = {"off": {"ansible_host": "192.0.2.9"}}
+    for name, port in ports.items():
+        release = folder / name / "current"
+        release.mkdir(parents=True)
+        record = {"id": "replicated-1", "topology": "replicated", "rank": 0, "ranks": 1}
+        (release / "release.json").write_text(json.dumps(record))
+        hosts[name] = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        hosts[name] |= {"vllm_port": port, "vllm_base_dir": str(folder / name)}
+    inventory = folder / "inventory.yml"
+    groups = {"engines": {"hosts": hosts}, "proxies": {"hosts": {"off": {}}}}
+    inventory.write_text(yaml.safe_dump({"all": {"children": groups, "vars": more}}))
+    return inventory
+
+
+def test_two_engines_and_a_host_that_is_off(tmp_path: Path, engines: dict[str, Server]) -> None:
+    inventory = site(tmp_path, {name: server.port for name, server in engines.items()})
+    begun = time.monotonic()
+    done = play(tmp_path, "playbooks/status.yml", inventory, programs=tmp_path / "bin")
+    took = time.monotonic() - begun
+    assert done.returncode == 0, done.stdout[-3000:]
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["spark1", "replicated-1", "0/1", "active,", "enabled", "2026-11-29", "20:41", "3", "ok", "?"] in [
+        line[:10] for line in lines
+    ]
+    (head,) = [place for place, line in enumerate(lines) if line[:2] == list(COLUMNS[:2])]
+    off, first, second, total = lines[head + 1 : head + 5]
+    assert off[:3] == ["off", "?", "?"]
+    assert first[:4] == ["spark1", "0.32.0", "1", "0"]
+    assert 0 < float(first[6]) < 110
+    assert second[:8] == ["spark2", "0.32.0", "0", "0", "0", "%", "0.0", "0.0"]
+    assert total[:6] == ["2", "of", "3", "0.32.0", "1", "0"]
+    assert "the sum has all figures without off" in done.stdout
+    assert took < 15, f"{took:.1f} s"
+
+
+def test_json(tmp_path: Path, engines: dict[str, Server]) -> None:
+    inventory = site(tmp_path, {name: server.port for name, server in engines.items()})
+    done = play(
+        tmp_path, "playbooks/status.yml", inventory, {"vllm_status_format": "json", "vllm_status_interval_seconds": 0.2},
+        programs=tmp_path / "bin",
+    )  # fmt: skip
+    text = textwrap.dedent(done.stdout[done.stdout.index("msg: |-") :].split("\n", 1)[1].split("\n\n")[0])
+    found = json.loads(text)
+    assert found["engines"]["spark1"]["since"] == STARTED
+    assert found["engines"]["off"]["trouble"] == "could not be reached"
+    assert found["traffic"]["copies"]["spark1"]["running"] == 1
+    assert found["traffic"]["copies"]["spark1"]["seconds"] == pytest.approx(0.2, abs=0.2)
+    assert found["traffic"]["sum"]["read"] == 2
+
+
+def test_two_names_for_one_engine(tmp_path: Path, engines: dict[str, Server]) -> None:
+    port = engines["spark2"].port
+    inventory = site(tmp_path, {"spark1": port, "spark2": port})
+    done = play(
+        tmp_path, "playbooks/status.yml", inventory, {"vllm_status_interval_seconds": 0}, programs=tmp_path / "bin"
+    )
+    assert done.returncode == 0
+    assert "no sum: spark1 and spark2 are the same process" in done.stdout

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A site's state as plain data, from what was found on its hosts.
+
+Private to this collection: may change at any time. Controller only; no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.gb10.vllm.plugins.plugin_utils._traffic import traffic
+
+Found = Mapping[str, Any]
+
+
+def trouble(result: Found) -> str:
+    """Why a registered result says nothing about its host; empty when it does."""
+    if not result or result.get("unreachable"):
+        return "could not be reached"
+    return f"could not be looked at: {' '.join(str(result.get('msg', '?')).split())}" if result.get("failed") else ""
+
+
+def site_status(engines: Sequence[Found], proxies: Sequence[Found], journal: Found, metrics: Found) -> dict[str, Any]:
+    """All of it; a figure that nobody could say is None."""
+    asked = [entry["proxy"] for entry in proxies if not trouble(entry["proxy"])]
+    admitted = [server["name"] for proxy in asked for server in proxy["admitted"]] if asked else None
+    events = journal.get("events") or [None]
+    return {
+        "engines": {entry["name"]: _engine(entry["name"], entry["engine"], admitted) for entry in engines},
+        "proxies": {entry["name"]: _proxy(entry["proxy"]) for entry in proxies},
+        "rollout": {
+            "trouble": trouble(journal),
+            "id": journal.get("rollout") or None,
+            "last": events[-1],
+            "lock": journal.get("lock"),
+            "stale": journal.get("stale") or "",
+        },
+        "traffic": traffic(_copies(engines, metrics)),
+    }
+
+
+def _engine(name: str, engine: Found, admitted: Sequence[str] | None) -> dict[str, Any]:
+    """One engine host; `admitted` is None when no proxy could be asked."""
+    in_front = None if admitted is None else name in admitted
+    if why := trouble(engine):
+        return {"trouble": why, "admitted": in_front}
+    current = engine.get("current") or {}
+    unit, running = engine["unit"], engine["running"]
+    phase = engine.get("phase", "")
+    return {
+        "trouble": "",
+        "admitted": in_front,
+        "release": current.get("id"),
+        "topology": current.get("topology"),
+        "rank": current.get("rank"),
+        "ranks": current.get("ranks"),
+        "unit": unit["ActiveState"],
+        "enabled": unit.get("UnitFileState") or "not installed",
+        "restarts": int(unit["NRestarts"]) if unit.get("NRestarts") else None,
+        "since": (engine.get("container") or {}).get("started") if running else None,
+        # A rank behind another one has no port of its own.
+        "healthy": engine["healthy"] if running and not current.get("rank") else None,
+        "memory_available_bytes": engine["memory_available_bytes"],
+        "previous": (engine.get("previous") or {}).get("id"),
+        "state": phase,
+        "last_log_line": engine.get("last_log_line", "") if phase not in ("", "ready") else "",
+    }
+
+
+def _proxy(proxy: Found) -> dict[str, Any]:
+    if why := trouble(proxy):
+        return {"trouble": why}
+    admitted = [
+        {**server, "connections": proxy["connections"].get(server["server"], 0)} for server in proxy["admitted"]
+    ]
+    return {"trouble": "", "configured": proxy["configured"], "running": proxy["running"], "admitted": admitted}
+
+
+def _copies(engines: Sequence[Found], metrics: Found) -> dict[str, Found]:
+    """What was read from each host that serves a copy. One that cannot be looked at may have been one, unless the model is split."""
+    known = {entry["name"]: entry["engine"].get("current") for entry in engines if not trouble(entry["engine"])}
+    split = any((current or {}).get("ranks", 1) > 1 for current in known.values())
+    copies: dict[str, Found] = {}
+    for entry in engines:
+        name, engine = entry["name"], entry["engine"]
+        if why := trouble(engine):
+            copies |= {} if split else {name: {"reason": why.split(":")[0], "state": "unknown"}}
+        elif not engine["running"] and known[name] and known[name]["rank"] == 0:
+            copies[name] = {"reason": f"the unit is {engine['unit']['ActiveState']}", "state": "stopped"}
+        elif engine["running"] and (known[name] or {}).get("rank", 0) == 0:
+            copies[name] = metrics.get(name) or {"reason": "not read", "state": "unknown"}
+    return copies
