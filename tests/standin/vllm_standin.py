@@ -224,6 +224,28 @@ class Piece(NamedTuple):
     reason: str
 
 
+class Observed:
+    """A histogram, printed with cumulative buckets as the real server does."""
+
+    def __init__(self, *bounds: float) -> None:
+        self.bounds, self.counts, self.sum = [*bounds, float("inf")], [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        self.counts[next(place for place, bound in enumerate(self.bounds) if value <= bound)] += 1
+        self.sum += value
+
+    def lines(self, name: str, labels: str) -> list[str]:
+        cumulated = [float(number) for number in itertools.accumulate(self.counts)]
+        marks = [str(float(bound)).replace("inf", "+Inf") for bound in self.bounds]
+        rows = [f'{name}_bucket{{{labels},le="{mark}"}} {n}' for mark, n in zip(marks, cumulated, strict=True)]
+        return [
+            f"# TYPE {name} histogram",
+            *rows,
+            f"{name}_count{{{labels}}} {cumulated[-1]}",
+            f"{name}_sum{{{labels}}} {self.sum}",
+        ]
+
+
 class Engine:
     def __init__(self, options: argparse.Namespace, max_model_len: int) -> None:
         self.options = options
@@ -233,6 +255,12 @@ class Engine:
         self.running = self.waiting = self.kv_used = 0
         self.prompt_tokens = self.generation_tokens = 0
         self.finished = dict.fromkeys(("stop", "length", "abort", "error", "repetition"), 0)
+        self.times = {
+            "time_to_first_token_seconds": Observed(0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160),
+            "inter_token_latency_seconds": Observed(0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 20, 40, 80),
+            "e2e_request_latency_seconds": Observed(0.3, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 240, 480, 960, 1920),
+            "request_queue_time_seconds": Observed(0.3, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 240, 480, 960, 1920),
+        }
         self.draining = False  # after SIGTERM: no new requests
         self.aborted = threading.Event()  # running requests end now
         self.follower_lost = False
@@ -271,8 +299,11 @@ class Engine:
     def generate(self, prompt: str, count: int, wanted: int | None, client: socket.socket) -> Iterator[Piece]:
         """Pieces of text; the last one has a finish reason."""
         pieces, reason = answer(prompt, wanted)
+        came = before = time.monotonic()
         with self.slot(count + len(pieces)):
-            self.prompt_tokens += count
+            with self.lock:
+                self.prompt_tokens += count
+            self.observe("request_queue_time_seconds", came)
             for number, (field, text) in enumerate(pieces, 1):
                 self.aborted.wait(seconds("token_seconds", 0.01))
                 while switched("hang") and not self.aborted.wait(0.05):
@@ -282,11 +313,22 @@ class Engine:
                     self.finished["abort"] += 1
                     yield Piece("content", "", "abort")
                     return
-                self.generation_tokens += 1
+                with self.lock:
+                    self.generation_tokens += 1
+                kind = "time_to_first_token_seconds" if number == 1 else "inter_token_latency_seconds"
+                before = self.observe(kind, before)
                 last = number == len(pieces)
                 if last:
-                    self.finished[reason] += 1
+                    with self.lock:
+                        self.finished[reason] += 1
+                    self.observe("e2e_request_latency_seconds", came)
                 yield Piece(field, text, reason if last else "")
+
+    def observe(self, kind: str, since: float) -> float:
+        now = time.monotonic()
+        with self.lock:
+            self.times[kind].add(now - since)
+        return now
 
     def check_client(self, client: socket.socket) -> None:
         readable, _, _ = select.select([client], [], [], 0)
@@ -310,6 +352,10 @@ class Engine:
             ("vllm:kv_cache_usage_perc", "gauge", labels, min(1.0, self.kv_used / self.kv_tokens)),
             ("vllm:prompt_tokens_total", "counter", labels, self.prompt_tokens),
             ("vllm:generation_tokens_total", "counter", labels, self.generation_tokens),
+            ("vllm:generation_tokens_created", "gauge", labels, STARTED),
+            ("vllm:num_preemptions_total", "counter", labels, 0),
+            ("vllm:prefix_cache_queries_total", "counter", labels, self.prompt_tokens),
+            ("vllm:prefix_cache_hits_total", "counter", labels, 0),
             ("vllm:cache_config_info", "gauge", ",".join(f'{k}="{v}"' for k, v in cache.items()), 1),
             ("process_start_time_seconds", "gauge", "", STARTED),
         ]
@@ -320,6 +366,9 @@ class Engine:
             head = f"# TYPE {name.removesuffix('_total')} {kind}"
             lines += [head] if head not in lines else []
             lines.append(f"{name}{{{label}}} {float(number)}" if label else f"{name} {float(number)}")
+        with self.lock:
+            for name, observed in self.times.items():
+                lines += observed.lines(f"vllm:{name}", labels)
         return "\n".join(lines) + "\n"
 
 
