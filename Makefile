@@ -64,6 +64,10 @@ e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_KILL_S
 bench-plan: $(READY) ## the memory plan against figures from public logs (OBSERVATIONS=FILE for others)
 	python tests/benchmarks/bench_plan.py $(if $(OBSERVATIONS),--observations $(OBSERVATIONS))
 
+.PHONY: bench-metrics
+bench-metrics: $(READY) ## what reading and summing the metrics of 2, 16 and 64 copies costs
+	python tests/benchmarks/bench_metrics.py
+
 bench-rollout: $(READY) ## what a cutover costs beside the engine's own start, and the same by hand (ENGINE=stand-in: faster)
 	python tests/benchmarks/bench_rollout.py --engine $(ENGINE)
 
