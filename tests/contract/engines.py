@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ class Engine:
     refused_memory: Sequence[str] = ()  # options with which there is too little memory
     env: Mapping[str, str] = field(default_factory=dict)
     refused_env: Mapping[str, str] = field(default_factory=dict)
+    short_kv: Sequence[str] = ()  # options with which the cache is too small for LENGTH tokens
+    short_kv_env: Mapping[str, str] = field(default_factory=dict)
     model: str = "/models/tiny"
 
     def serve(
@@ -35,6 +38,14 @@ class Engine:
     ) -> Server:
         words = [*self.vllm, "serve", self.model, *self.options, *options]
         return Server(words, log, {**self.env, **(env or {})}, port_taken)
+
+    def kill_core(self, server: Server, faults: Path) -> None:
+        """The process that computes dies under the server that answers."""
+        if self.name == "stand-in":
+            faults.write_text('{"exit_after": 0.1}')
+            return
+        (core,) = (pid for pid in descendants(server.process.pid) if "EngineCore" in title(pid))
+        os.kill(core, signal.SIGKILL)
 
     def check_arguments(self, options: Sequence[str], folder: Path) -> Any:
         """What the argument check says inside the image; `folder` becomes a place of commands, like /usr/local/bin."""
@@ -50,6 +61,15 @@ class Engine:
             check=True,
         )
         return json.loads(done.stdout)
+
+
+def title(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+
+
+def descendants(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [found for child in map(int, children) for found in (child, *descendants(child))]
 
 
 # The hosts' own tree in a mount namespace of the process: the engine's packages are for its Python and libraries.
@@ -88,6 +108,7 @@ def real() -> Engine:
         patience=240,
         options=["--enforce-eager", "--gpu-memory-utilization", "0.1", "--max-num-seqs", "8"],
         refused_memory=["--gpu-memory-utilization", "0.999"],
+        short_kv=["--kv-cache-memory-bytes", "524288"],  # the tiny model takes 1 KiB per token
         env={
             "HF_HUB_OFFLINE": "1",
             "VLLM_NO_USAGE_STATS": "1",
@@ -105,6 +126,7 @@ def stand_in() -> Engine:
         patience=20,
         env={"STANDIN_LOAD_SECONDS": "1", "STANDIN_TOKEN_SECONDS": "0.003"},
         refused_env={"STANDIN_REFUSE_MEMORY": "1"},
+        short_kv_env={"STANDIN_KV_TOKENS": "512"},
     )
 
 

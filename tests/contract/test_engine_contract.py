@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gb10.vllm.plugins.module_utils import _phase
+from ansible_collections.gb10.vllm.plugins.module_utils import _failure, _gate, _gate_probe, _phase
 from ansible_collections.gb10.vllm.tests.contract.engines import ENGINES, Engine
 from ansible_collections.gb10.vllm.tests.standin.server import Server, wait_until
 
@@ -206,6 +206,38 @@ def test_more_tokens_than_fit_are_cut_without_an_error(running: Running) -> None
     assert body["usage"]["total_tokens"] == LENGTH
 
 
+# --- The gate ------------------------------------------------------------------------------------------------------------
+
+
+def gate(running: Running, **options: Any) -> tuple[str, str, str]:
+    """Verdict, step and reason; questions as the module's defaults ask them."""
+    defaults = {name: option.get("default") for name, option in {**_gate_probe.OPTIONS, **_gate_probe.SERIES}.items()}
+    asked = {**defaults, "model": "tiny", "max_model_len": LENGTH, "api_key": KEY, "deadline_seconds": 120, **options}
+    base = _gate_probe.base_url("127.0.0.1", running.server.port)
+    verdict, state, _at = _gate_probe.wait(base, asked, loaded=True)
+    return verdict, state.step, state.reason
+
+
+def test_gate_passes(running: Running) -> None:
+    assert gate(running) == (_gate.PASS, "stream", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict", "step", "words"),
+    [
+        ({"api_key": ""}, _gate.ERROR, "models", "vllm_api_key is not set"),
+        ({"api_key": "wrong"}, _gate.ERROR, "models", "vllm_api_key is not the key"),
+        ({"model": "unknown"}, _gate.FAIL, "models", "serves other-name, tiny instead of unknown"),
+        ({"max_model_len": LENGTH + 1}, _gate.FAIL, "models", f"max_model_len is {LENGTH}"),
+        ({"expect": "Rome"}, _gate.FAIL, "completion", "does not match 'Rome'"),
+    ],
+)
+def test_gate_does_not_pass(running: Running, options: dict[str, Any], verdict: str, step: str, words: str) -> None:
+    seen = gate(running, **options)
+    assert seen[:2] == (verdict, step)
+    assert words in seen[2]
+
+
 # --- Refusals --------------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +358,13 @@ def test_sigterm_lets_a_running_stream_finish(running: Running) -> None:
 # --- Other starts ----------------------------------------------------------------------------------------------------
 
 
+def named_cause(server: Server, status: int) -> tuple[str, str]:
+    """Kind and sentence of the failure, from the log and the way systemd would see the end."""
+    ended = {"ActiveState": "activating", "Result": "exit-code" if status else "success", "ExecMainStatus": str(status)}
+    failure = _failure.classify(server.log.splitlines(), ended)
+    return failure.kind, failure.sentence
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -337,6 +376,20 @@ def test_mistaken_option_ends_with_2(engine: Engine, tmp_path: Path, options: li
     with engine.serve(tmp_path / "log", options) as server:
         assert server.wait_end(engine.patience) == 2
         assert named in server.log
+        kind, sentence = named_cause(server, 2)
+        assert kind == "bad_argument"
+        assert named in sentence
+
+
+@pytest.mark.parametrize(
+    "options", [["--enable-auto-tool-choice", "--tool-call-parser", "parser9"], ["--reasoning-parser", "parser9"]]
+)
+def test_unknown_parser_ends_with_1(engine: Engine, tmp_path: Path, options: list[str]) -> None:
+    with engine.serve(tmp_path / "log", ["--port", "{port}", *options]) as server:
+        assert server.wait_end(engine.patience) == 1
+        kind, sentence = named_cause(server, 1)
+        assert kind == "parser_refused"
+        assert sentence.endswith("parser named parser9")
 
 
 def test_port_in_use_ends_with_1(engine: Engine, tmp_path: Path) -> None:
@@ -344,6 +397,7 @@ def test_port_in_use_ends_with_1(engine: Engine, tmp_path: Path) -> None:
         assert server.wait_end(engine.patience) == 1
         assert "Address already in use" in server.log
         assert "Starting to load model" not in server.log
+        assert named_cause(server, 1)[0] == "port_taken"
 
 
 def test_failed_start_ends_with_1(engine: Engine, tmp_path: Path) -> None:
@@ -351,6 +405,28 @@ def test_failed_start_ends_with_1(engine: Engine, tmp_path: Path) -> None:
         assert server.wait_end(engine.patience) == 1
         assert re.search(r"on startup is less than desired \w+ memory utilization", server.log)
         assert "Engine core initialization failed. See root cause above." in server.log
+        assert named_cause(server, 1)[0] == "memory_refused"
+
+
+def test_short_kv_cache_ends_with_1(engine: Engine, tmp_path: Path) -> None:
+    options = ["--port", "{port}", "--max-model-len", str(LENGTH), *engine.short_kv]
+    with engine.serve(tmp_path / "log", options, engine.short_kv_env) as server:
+        assert server.wait_end(engine.patience) == 1
+        assert f"To serve at least one request with the model's max seq len ({LENGTH})" in server.log
+        kind, sentence = named_cause(server, 1)
+        assert kind == "kv_too_small"
+        assert f"max-model-len {LENGTH}" in sentence
+
+
+def test_a_dead_core_ends_the_server_with_0(engine: Engine, tmp_path: Path) -> None:
+    """So a restart on failure would never happen, and only the log tells it from a stop."""
+    faults = tmp_path / "faults"
+    options = ["--host", "127.0.0.1", "--port", "{port}", "--max-model-len", str(LENGTH)]
+    with engine.serve(tmp_path / "log", options, {"STANDIN_FAULTS_FILE": str(faults)}) as server:
+        server.wait_ready(engine.patience)
+        engine.kill_core(server, faults)
+        assert server.wait_end(30) == 0
+        assert named_cause(server, 0)[0] == "engine_dead"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 VERSION = "0.32.0"
+# Not all that the real one has; a parser plugin brings others.
+PARSERS = {
+    "tool call": "glm45 hermes jamba kimi_k2 llama3_json minimax_m2 mistral openai pythonic qwen3_coder qwen3_xml xlam",
+    "reasoning": "deepseek_r1 deepseek_v3 glm45 granite kimi_k2 minimax_m2 mistral openai_gptoss qwen3 seed_oss step3",
+}
 STARTED = time.time()
 WORDS = "time stone river light paper garden window morning silver bridge winter cloud harbour music letter field"
 
@@ -693,9 +698,21 @@ def drain(engine: Engine, timeout: float) -> None:
     time.sleep(0.2)  # the last bytes of the last answer are written after its place is given back
 
 
+def check_parsers(options: argparse.Namespace) -> None:
+    """Later than the arguments, and with another exit status, as the real one does."""
+    wanted = {"reasoning": options.reasoning_parser}
+    if options.enable_auto_tool_choice and not options.tool_parser_plugin:
+        wanted["tool call"] = options.tool_call_parser
+    for kind, name in wanted.items():
+        known = PARSERS[kind].split()
+        if name and name not in known:
+            raise KeyError(f"invalid {kind} parser: {name} (chose from {{ {','.join(known)} }})")
+
+
 def serve(options: argparse.Namespace) -> NoReturn:
     log(f"version {VERSION}  model {options.model}")
     log(f"non-default args: {{'model_tag': {options.model!r}, 'served_model_name': {options.names}}}")
+    check_parsers(options)
     server = Server((options.host or "", options.port), Handler, bind_and_activate=False)
     try:
         if not options.headless:
