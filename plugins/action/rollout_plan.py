@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, gb10.vllm contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decides on the controller what a rollout has to do; the deciding itself is in plugin_utils/_rollout.py."""
+"""Decides on the controller what a rollout has to do; the deciding itself is in plugin_utils/_rollout.py and _targets.py."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.gb10.vllm.plugins.plugin_utils import _rollout
+from ansible_collections.gb10.vllm.plugins.plugin_utils import _rollout, _targets
 
 
 class ActionModule(ActionBase):
@@ -22,21 +22,20 @@ class ActionModule(ActionBase):
             argument_spec={
                 "engines": {"type": "list", "elements": "dict", "required": True},
                 "admitted": {"type": "list", "elements": "str", "required": True},
-                "target": {"type": "str", "choices": ["staged", "previous"], "default": "staged"},
+                "target": {"type": "str", "choices": ["staged", "same", "stable", "resumed"], "default": "staged"},
+                "only": {"type": "list", "elements": "str", "default": []},
+                "to": {"type": "str", "default": ""},
+                "journal": {"type": "dict", "default": {}},
             }
         )
-        engines = options["engines"]
+        journal = options["journal"]
         try:
-            if options["target"] == "previous":
-                targets = _rollout.rollback_targets(engines)
-            else:
-                targets = {
-                    e["name"]: {"id": e["staged"]["id"], "topology": e["staged"]["manifest"]["topology"]}
-                    for e in engines
-                }
-            plan = _rollout.decide(
-                [_rollout.engine_from_facts(e, targets[e["name"]], options["admitted"]) for e in engines]
+            plan = _rollout.plan(
+                options["engines"],
+                options["admitted"],
+                _targets.past(journal.get("events") or [], journal.get("rollout", "")),
+                _rollout.Wish(options["target"], options["only"], options["to"]),
             )
-        except _rollout.RefusedError as error:
+        except _targets.RefusedError as error:
             return {**result, "failed": True, "msg": str(error)}
-        return {**result, "changed": False, **plan.as_dict()}
+        return {**result, "changed": False, **plan}

@@ -111,20 +111,27 @@ def proxy_line(name: str, proxy: Mapping[str, Any]) -> str:
 
 
 def journal_lines(journal: Mapping[str, Any]) -> list[str]:
-    """What the newest rollout is at, and who holds the lock."""
+    """What the newest rollout is at, who holds the lock, and what can be done."""
     if why := trouble(journal):
         return [f"journal and lock, on the first proxy: {why}"]
     events = journal.get("events") or []
+    lock = journal.get("lock")
     lines = []
     if events:
         last = events[-1]
         how = {"ok": "ended well", "failed": "ended as failed"}.get(last["result"], last["result"])
         if last["step"] != "end":
             how = f"has not ended; its last act was {last['step']} of {last['host']} ({last['result']})"
+            if not lock:
+                how += "; the playbook resume.yml goes on with it, rollback.yml goes back"
         lines.append(f"rollout {journal['rollout']}: {how}")
-    if journal.get("lock"):
-        lock = journal["lock"]
+    if lock:
         lines.append(f"lock: held by {lock['who']} for rollout {lock['rollout']} ({lock['why']})")
+    if lock and journal.get("stale"):
+        lines.append(
+            f"the lock is stale: {journal['stale']}. The playbook resume.yml goes on with the rollout, rollback.yml goes back, unlock.yml "
+            "only releases the lock"
+        )
     return lines
 
 

@@ -6,14 +6,18 @@
 Private to this collection: may change at any time. Host-side, standard library only.
 
 `<folder>/<rollout>.jsonl` has one JSON object per act: `time` (seconds since the epoch), `host`, `step`, `result` and
-whatever else the step knows. It is only ever appended to. `<folder>/lock.json` says who holds the lock.
+whatever else the step knows. It is only ever appended to. `<folder>/lock.json` says who holds the lock; the time at which that
+file was last touched is the last sign of life of its rollout.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +49,15 @@ def append(folder: str, rollout: str, events: list[dict[str, Any]]) -> list[dict
         os.fsync(handle)
     finally:
         os.close(handle)
+    show_life(folder, rollout)
     return written
+
+
+def audit_line(rollout: str, event: Mapping[str, Any]) -> str:
+    """One act in one line for the system log."""
+    known = ("step", "host", "result", "verb", "path", "to", "reason", "by")
+    told = " ".join(f"{name}={event[name]!r}" for name in known if event.get(name))
+    return f"gb10.vllm rollout={rollout} {told}"
 
 
 def read(folder: str, rollout: str) -> list[dict[str, Any]]:
@@ -69,44 +81,92 @@ def rollouts(folder: str) -> list[str]:
 
 
 def lock_holder(folder: str) -> dict[str, Any] | None:
-    return _host.read_json(f"{folder}/lock.json")
+    """Who holds the lock; `seen` is its last sign of life, the newest act of its rollout. None when nobody holds it."""
+    holder = _host.read_json(f"{folder}/lock.json")
+    if holder is not None:
+        with contextlib.suppress(FileNotFoundError):
+            holder["seen"] = os.stat(f"{folder}/lock.json").st_mtime
+    return holder
 
 
-def acquire(folder: str, holder: dict[str, Any]) -> bool:
-    """Take the lock in one step; False when this rollout has it already, LockedError when another one has."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    temporary = f"{folder}/.lock.{os.getpid()}"
-    _host.write_atomically(temporary, json.dumps({**holder, "since": time.time()}, indent=2) + "\n")
+def show_life(folder: str, rollout: str) -> None:
+    """Note that the rollout is at work, if it holds the lock."""
+    with contextlib.suppress(FileNotFoundError):
+        if (_host.read_json(f"{folder}/lock.json") or {}).get("rollout") == rollout:
+            os.utime(f"{folder}/lock.json")
+
+
+def staleness(holder: Mapping[str, Any], gone: bool | None, now: float) -> str:
+    """Why the lock is stale, empty when it is not known to be. `gone`: what is known of the process that holds it."""
+    controller = holder.get("controller") or {}
+    if gone:
+        return f"its process {controller.get('pid', '?')} on {controller.get('host', '?')} is gone"
+    silent = now - float(holder.get("seen", now))
+    if gone is None and silent > float(holder.get("quiet_seconds", silent)):
+        return f"it has been silent for {silent / 60:.0f} min, longer than the longest of its steps may take"
+    return ""
+
+
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Nobody else changes the lock meanwhile; ends with the process, so it cannot be left behind."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.link(temporary, f"{folder}/lock.json")
-        _host.sync_folder(folder)
-        return True
-    except FileExistsError:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def acquire(folder: str, holder: dict[str, Any], stale: str = "", instead_of: str = "", write: bool = True) -> bool:
+    """Take the lock; False when this rollout has it already, LockedError when another one has.
+
+    `instead_of` names the rollout whose lock, `stale` for that reason, is taken over; with `write` false nothing is written.
+    """
+    if write:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    with _alone(folder) if write else contextlib.nullcontext():
         present = lock_holder(folder)
         if present and present.get("rollout") == holder["rollout"]:
             return False
-        raise LockedError(refusal(present or {}, time.time())) from None
-    finally:
-        os.unlink(temporary)
+        if present and present.get("rollout") != instead_of:
+            raise LockedError(refusal(present, time.time(), stale))
+        if write:
+            _host.write_atomically(f"{folder}/lock.json", json.dumps({**holder, "since": time.time()}, indent=2) + "\n")
+        return True
 
 
-def release(folder: str, rollout: str) -> bool:
-    """Give the lock back; False when nobody has it, LockedError when it is another rollout's."""
-    present = lock_holder(folder)
-    if present is None:
+def release(folder: str, rollout: str, gone: bool | None = None, write: bool = True) -> bool:
+    """Give the lock back; False when nobody has it, LockedError when it is another rollout's, or `any` is asked for and its process is at work."""
+    if not os.path.isdir(folder):
         return False
-    if rollout not in (present.get("rollout"), "any"):
-        raise LockedError(refusal(present, time.time()))
-    os.unlink(f"{folder}/lock.json")
-    _host.sync_folder(folder)
-    return True
+    with _alone(folder):
+        present = lock_holder(folder)
+        if present is None:
+            return False
+        if rollout not in (present.get("rollout"), "any") or (rollout == "any" and gone is False):
+            raise LockedError(refusal(present, time.time()))
+        if write:
+            os.unlink(f"{folder}/lock.json")
+            _host.sync_folder(folder)
+        return True
 
 
-def refusal(holder: dict[str, Any], now: float) -> str:
+def refusal(holder: Mapping[str, Any], now: float, stale: str = "") -> str:
     """Who has the lock, since when, why, and what can be done."""
     minutes = (now - float(holder.get("since", now))) / 60
-    return (
+    said = (
         f"rollout {holder.get('rollout', '?')} ({holder.get('why', '?')}) of {holder.get('who', '?')} has held the lock for "
-        f"{minutes:.0f} min. Wait for it; if it was ended from outside, look with the playbook status.yml and release the lock "
-        f"with the playbook unlock.yml"
+        f"{minutes:.0f} min"
+    )
+    if stale:
+        return (
+            f"{said}, and the lock is stale: {stale}. Go on with the playbook resume.yml, go back with rollback.yml, or release the lock "
+            f"with unlock.yml and begin something else"
+        )
+    controller = holder.get("controller") or {}
+    where = f" (process {controller['pid']} on {controller['host']})" if controller.get("pid") else ""
+    return (
+        f"{said}{where}. Wait for it; if it was ended from outside, look with the playbook status.yml, release the lock with the playbook "
+        f"unlock.yml, and then go on with resume.yml or go back with rollback.yml"
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, gb10.vllm contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes the list of admitted servers: one at a time, tested, reloaded and proven.
+"""Changes the list of admitted servers: tested, reloaded and proven.
 
 Private to this collection: may change at any time. Host-side, standard library only; the I/O edge of the modules.
 """
@@ -47,11 +47,26 @@ def _check(params: dict[str, Any]) -> None:
             raise NginxError(f"{name} is {params[name]}, must be {low} to {high}")
     if params["server"] is not None:
         params["server"] = canonical(params["server"])
+    others = params.get("others") or []
+    if others and params["state"] == "admitted":
+        raise NginxError(
+            "others only goes with state=withdrawn; admit the servers one after the other, each after its own gate"
+        )
+    for other in others:
+        if not other.get("name") or not other.get("server"):
+            raise NginxError(f"others has {other}, each entry needs a name and a server")
+        other["server"] = canonical(other["server"])
+
+
+def _names(params: dict[str, Any]) -> list[str]:
+    return [params["name"], *(other["name"] for other in params.get("others") or [])]
 
 
 def _wanted(params: dict[str, Any], before: Membership, site: str) -> Membership:
     if params["state"] == "withdrawn":
-        return withdraw(before, params["name"])
+        for name in _names(params):
+            before = withdraw(before, name)
+        return before
     server = params["server"]
     if is_own_listener(server, listens(site), is_local(server)):
         raise NginxError(
@@ -75,7 +90,7 @@ def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str,
         "admitted": [{"name": entry.name, "server": entry.server} for entry in after.servers],
         "running": nginx.master() is not None,
         "diff": {"before": old, "after": new, "before_header": SERVERS, "after_header": SERVERS},
-        "withdrawn": {entry.server for entry in before.servers if entry.name == params["name"]},
+        "withdrawn": {entry.server for entry in before.servers if entry.name in _names(params)},
     }
     if not result["changed"] or (check_mode and (text is None or not result["running"])):
         return result
@@ -88,7 +103,7 @@ def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str,
 
 
 def _message(params: dict[str, Any], result: dict[str, Any]) -> str:
-    said = f"{params['name']} is {params['state']}" + ("" if result["changed"] else " already")
+    said = f"{' and '.join(_names(params))} is {params['state']}" + ("" if result["changed"] else " already")
     if not result["running"]:
         said += "; nginx is not running, so this takes effect when it starts"
     if result.get("connections"):
@@ -107,6 +122,7 @@ def change(params: dict[str, Any], check_mode: bool, program: str | None) -> dic
     except FileNotFoundError:  # no folder to lock: the role has never run here
         result = _change(nginx, params, check_mode)
     servers = result.pop("withdrawn") | ({params["server"]} if params["server"] else set())
+    servers |= {other["server"] for other in params.get("others") or []}
     if params["state"] == "withdrawn":
         # Outside the lock: another copy can be admitted while this one finishes its work.
         since = time.monotonic()

@@ -60,13 +60,8 @@ previous:
   returned: always
 """
 
-import os
-from pathlib import Path
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils import _host
-
-RUNNING = ("active", "activating", "deactivating", "reloading")
+from ansible_collections.gb10.vllm.plugins.module_utils import _host, _links
 
 
 def main() -> None:
@@ -78,41 +73,14 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    base, wanted = module.params["base_dir"], module.params["release"]
+    options = module.params
     try:
-        current, previous = _host.linked_release(base, "current"), _host.linked_release(base, "previous")
-        changed = current != wanted
-        before = current if module.params["previous"] is None else module.params["previous"] or None
-        after = (wanted, before if changed else previous)
-        if changed and not module.check_mode:
-            if not (Path(base) / "releases" / wanted / "start").is_file():
-                module.fail_json(
-                    msg=f"release {wanted} is not on this host ({base}/releases); stage it first (playbook site.yml)"
-                )
-            state = _host.unit_state()
-            if state["ActiveState"] in RUNNING:
-                module.fail_json(
-                    msg=f"{_host.UNIT} is {state['ActiveState']} on release {current}; it is stopped before the release is switched "
-                    f"(playbook cutover.yml does both)"
-                )
-            if before:
-                # previous first: a crash between the two steps leaves both links on releases that ran.
-                _host.link_atomically(f"releases/{before}", f"{base}/previous")
-            elif previous:
-                os.unlink(f"{base}/previous")
-            _host.link_atomically(f"releases/{wanted}", f"{base}/current")
-            _host.run(["systemctl", "daemon-reload"])
+        result = _links.switch(
+            options["base_dir"], options["release"], options["previous"], write=not module.check_mode
+        )
     except (OSError, _host.HostError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(
-        changed=changed,
-        current=after[0],
-        previous=after[1] or "",
-        diff={
-            "before": f"current: {current}\nprevious: {previous}\n",
-            "after": f"current: {after[0]}\nprevious: {after[1]}\n",
-        },
-    )
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ description:
     memory is back (two equal readings of MemAvailable in a row).
   - O(state=started) forgets earlier failures of the unit, enables it and starts it. It returns when the container's process
     runs; whether the engine can serve is another question (M(gb10.vllm.engine_ready)).
-  - Changes only the unit C(vllm.service) and the container C(vllm).
+  - With O(release) it first points the links C(current) and C(previous) as M(gb10.vllm.current_release) does; one step instead of two
+    while clients wait.
+  - Changes only the unit C(vllm.service), the container C(vllm) and these links.
 extends_documentation_fragment:
   - gb10.vllm._attributes
 attributes:
@@ -32,6 +34,16 @@ options:
     type: str
     choices: [started, stopped]
     required: true
+  base_dir:
+    description: Folder of the collection's files on the host.
+    type: path
+    default: /etc/gb10-vllm
+  release:
+    description: With O(state=started) the release to switch to before the start. Left out, the current one is started.
+    type: str
+  previous:
+    description: What the link C(previous) says afterwards, as in M(gb10.vllm.current_release).
+    type: str
   port:
     description: HTTP port of the engine; it must be closed after a stop.
     type: int
@@ -80,7 +92,7 @@ started_at:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils import _host
+from ansible_collections.gb10.vllm.plugins.module_utils import _host, _links
 from ansible_collections.gb10.vllm.plugins.module_utils._release import CONTAINER
 
 STOPPED = ("inactive", "failed")
@@ -122,6 +134,9 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["started", "stopped"], "required": True},
+            "base_dir": {"type": "path", "default": "/etc/gb10-vllm"},
+            "release": {"type": "str"},
+            "previous": {"type": "str"},
             "port": {"type": "int", "default": 8000},
             "stop_seconds": {"type": "int", "default": 300},
             "settle_bytes": {"type": "int", "default": 256 * 1024 * 1024},
@@ -136,8 +151,15 @@ def main() -> None:
         exists = unit["LoadState"] == "loaded"
         if options["state"] == "started":
             budget = _host.Deadline(options["stop_seconds"])
-            changed = unit["ActiveState"] != "active" or unit["UnitFileState"] != "enabled"
-            if changed and not module.check_mode:
+            switched = False
+            if options["release"] is not None:
+                links = _links.switch(
+                    options["base_dir"], options["release"], options["previous"], write=not module.check_mode
+                )
+                switched, result["diff"] = links["changed"], links["diff"]
+            idle = unit["ActiveState"] != "active" or unit["UnitFileState"] != "enabled"
+            changed = switched or idle
+            if idle and not module.check_mode:
                 _host.run(["systemctl", "reset-failed", _host.UNIT], check=False)
                 _host.run(["systemctl", "enable", "--quiet", _host.UNIT])
                 result["started_at"] = time.time()

@@ -60,10 +60,18 @@ previous:
   description: Record of the release before, null when there is none.
   type: dict
   returned: always
-releases:
-  description: Ids of the releases on the host.
+records:
+  description: Of every release on the host what a rollout has to know, by id.
+  type: dict
+  returned: always
+stable:
+  description: Releases that became stable here, oldest first, with the rollout that each belongs to. See M(gb10.vllm.stable_release).
   type: list
-  elements: str
+  elements: dict
+  returned: always
+loading:
+  description: Whether the engine does not answer yet and is still within the time that its release gives it.
+  type: bool
   returned: always
 port_open:
   description: Whether something listens on the engine's port.
@@ -87,11 +95,37 @@ memory_available_bytes:
   returned: always
 """
 
-import os
+import time
+from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils import _host, _http, _phase
+from ansible_collections.gb10.vllm.plugins.module_utils import _host, _http, _phase, _stable
 from ansible_collections.gb10.vllm.plugins.module_utils._release import CONTAINER
+
+# What a rollout has to know of a release; the rest of the record is long, and there may be many.
+KEPT = (
+    *("id", "topology", "rank", "ranks", "image", "digest", "model", "revision", "served_model_name"),
+    *("max_model_len", "port", "budgets", "command", "made_at", "made_by"),
+)
+
+
+def records(base: str) -> dict[str, dict[str, Any]]:
+    """The releases that are whole; one that is not cannot be the target of anything."""
+    found = {}
+    for path in sorted(Path(base, "releases").glob("[!.]*/release.json")):
+        record = _host.read_json(str(path))
+        if record and (path.parent / "start").is_file():
+            found[path.parent.name] = {name: record[name] for name in KEPT if name in record}
+    return found
+
+
+def is_loading(unit: dict[str, str], healthy: bool, current: dict[str, Any] | None) -> bool:
+    """Whether a start is still within the gate's deadline; the unit's time is that of the monotonic clock."""
+    if healthy or unit["ActiveState"] not in ("active", "activating") or unit["SubState"] == "auto-restart":
+        return False
+    began = int(unit["ActiveEnterTimestampMonotonic"] or 0) / 1e6
+    return time.monotonic() - began < float((current or {}).get("budgets", {}).get("gate_deadline", 0))
 
 
 def main() -> None:
@@ -107,18 +141,19 @@ def main() -> None:
         unit = _host.unit_state()
         running = unit["ActiveState"] == "active"
         lines = _host.last_log_lines(200) if running else []
-        folder = f"{base}/releases"
+        current = _host.read_json(f"{base}/current/release.json")
+        healthy = running and _http.get(f"http://127.0.0.1:{port}/health", timeout=2).status == 200
         result = {
             "unit": unit,
             "running": running,
             "container": _host.container_state(CONTAINER),
-            "current": _host.read_json(f"{base}/current/release.json"),
+            "current": current,
             "previous": _host.read_json(f"{base}/previous/release.json"),
-            "releases": sorted(name for name in os.listdir(folder) if not name.startswith("."))
-            if os.path.isdir(folder)
-            else [],
+            "records": records(base),
+            "stable": _stable.read(base),
             "port_open": _host.is_listening(port),
-            "healthy": running and _http.get(f"http://127.0.0.1:{port}/health", timeout=2).status == 200,
+            "healthy": healthy,
+            "loading": is_loading(unit, healthy, current),
             "memory_available_bytes": _host.memory_available_bytes(),
         }
         if running:

@@ -31,6 +31,13 @@ options:
       - The address of another admitted name and an address on which the proxy itself listens are refused.
       - Required for O(state=admitted). With O(state=withdrawn) it names the connections to wait for when the copy is not in the list any more.
     type: str
+  others:
+    description:
+      - Further servers that are withdrawn together with it, in one reload and one drain, with the keys C(name) and C(server).
+      - Admitting takes one server at a time, each after its own gate.
+    type: list
+    elements: dict
+    default: []
   state:
     description:
       - V(admitted) puts the server into the list.
@@ -61,6 +68,10 @@ attributes:
     support: full
     details:
       - nginx is reloaded only when the list changes.
+  action:
+    description: Runs partly on the controller.
+    support: full
+    details: The action waits for the drain in slices and prints a heartbeat; everything else happens on the host.
 seealso:
   - module: gb10.vllm.proxy_info
   - module: gb10.vllm.proxy_config
@@ -147,6 +158,7 @@ def main() -> None:
             **_nginx_membership.OPTIONS,
             "state": {"type": "str", "choices": ["admitted", "withdrawn"], "default": "admitted"},
             "drain_seconds": {"type": "int", "default": 0},
+            "others": {"type": "list", "elements": "dict", "default": []},
         },
         required_if=[("state", "admitted", ["server"])],
         supports_check_mode=True,

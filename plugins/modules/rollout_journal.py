@@ -13,7 +13,9 @@ author: gb10.vllm contributors (@gb10-vllm)
 description:
   - Appends events to the journal of a rollout on this host and flushes them to the disk, or reads the newest journal.
   - Runs on the first proxy, so that nothing that matters is lost with the controller.
-  - Changes only the journal's file. Never changes or removes a line.
+  - Each event is also a line of the host's system log, for audits, and a sign of life of the rollout for those who look at its lock.
+  - Refuses to write when another rollout holds the lock, so that a rollout whose lock was taken over does nothing more.
+  - Changes only the journal's file and the time of the lock's file. Never changes or removes a line.
 extends_documentation_fragment:
   - gb10.vllm._attributes
 attributes:
@@ -84,8 +86,15 @@ def main() -> None:
     if events and not rollout:
         module.fail_json(msg="rollout is needed to write events")
     try:
+        holder = _journal.lock_holder(folder)
+        if events and holder and holder.get("rollout") != rollout:
+            module.fail_json(
+                msg=f"rollout {rollout} does not hold the lock any more, rollout {holder.get('rollout')} of {holder.get('who')} does: "
+                f"nothing more is done here"
+            )
         if events and not module.check_mode:
-            _journal.append(folder, rollout, events)
+            for event in _journal.append(folder, rollout, events):
+                module.log(_journal.audit_line(rollout, event))
         rollout = rollout or (_journal.rollouts(folder) or [""])[-1]
         module.exit_json(
             changed=bool(events),

@@ -12,8 +12,9 @@ version_added: "1.0.0"
 author: gb10.vllm contributors (@gb10-vllm)
 description:
   - Compares what runs with what is wanted and picks the path, which is one of C(none), C(rolling) or C(switch), with each host's steps.
-  - For a rollback the wanted release of each host is the one that ran before, as its files are on the host's disk; it is
-    refused, with the reason and the next step, where that would not bring one world back.
+  - The same decision serves a first run and one that was interrupted, because it looks at what runs. A host that runs what is wanted is
+    not touched, and one that still loads it is waited for.
+  - It is refused, with the reason and the next step, where the wanted releases are not on the hosts or are not one world.
   - Runs completely on the controller, from facts that other tasks have read. Changes nothing.
 extends_documentation_fragment:
   - gb10.vllm._attributes.controller
@@ -31,10 +32,28 @@ options:
     elements: str
     required: true
   target:
-    description: Whether the staged or the previous releases are wanted.
+    description:
+      - What every host is to run. V(staged) is what the inventory asks for (C(cutover.yml)).
+      - V(same) is what it runs now, started again (C(restart.yml)).
+      - V(stable) is the site's stable state before, or the one named by O(to) (C(rollback.yml)). After a rollout that did not end well it is
+        the state in which that rollout found the site.
+      - V(resumed) is what the newest rollout was about to bring (C(resume.yml)).
     type: str
-    choices: [staged, previous]
+    choices: [staged, same, stable, resumed]
     default: staged
+  only:
+    description: With O(target=same) the hosts to restart. Empty means all. A pair is always restarted as a whole.
+    type: list
+    elements: str
+    default: []
+  to:
+    description: With O(target=stable) the id of the rollout whose stable state is wanted. Empty means the one before.
+    type: str
+    default: ""
+  journal:
+    description: The newest rollout, as M(gb10.vllm.rollout_journal) returns it. It tells whether it has ended well.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -59,6 +78,22 @@ words:
   returned: always
 hosts:
   description: Each host's steps, by name.
+  type: dict
+  returned: always
+targets:
+  description: Each host's wanted release.
+  type: dict
+  returned: always
+before:
+  description: Each host's release before this rollout, and before those that it resumes or repairs.
+  type: dict
+  returned: always
+already_stable:
+  description: Whether the targets are the newest stable state.
+  type: bool
+  returned: always
+records:
+  description: What has to be known of each host's wanted release.
   type: dict
   returned: always
 """

@@ -31,7 +31,7 @@ from ansible_collections.gb10.vllm.tests.standin.server import STAND_IN, Server 
 
 SERVE = ["serve", "/model", "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", "{port}"]
 ENV = {"STANDIN_LOAD_SECONDS": "0.01", "STANDIN_TOKEN_SECONDS": "0"}
-ROUNDS = 5
+ROUNDS = 7
 MOST_GROWTH = 2.0
 
 

@@ -9,7 +9,6 @@ import json
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ UNIT = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=en
 UNIT += "ActiveEnterTimestampMonotonic=1\nMainPID=1\nResult=success\nExecMainStatus=0\nInvocationID=0123\nNeedDaemonReload=no\n"
 STARTED = "2026-11-29T20:41:33.123456789Z"
 CONTAINER = {"Id": "0123", "Config": {"Image": "image"}, "State": {"Status": "running", "Pid": 1, "StartedAt": STARTED}}
-LONG = {"model": "tiny", "prompt": "a", "max_tokens": 4000, "ignore_eos": True}
+LONG = {"model": "tiny", "prompt": "a", "max_tokens": 30000, "ignore_eos": True}
 
 
 def test_site_that_is_off(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def engines(tmp_path: Path) -> Iterator[dict[str, Server]]:
         "--served-model-name",
         "tiny",
         "--max-model-len",
-        "8192",
+        "32768",
         "--port",
         "{port}",
     ]
@@ -91,9 +90,7 @@ def site(folder: Path, ports: dict[str, int], **more: Any) -> Path:
 
 def test_two_engines_and_a_host_that_is_off(tmp_path: Path, engines: dict[str, Server]) -> None:
     inventory = site(tmp_path, {name: server.port for name, server in engines.items()})
-    begun = time.monotonic()
     done = play(tmp_path, "playbooks/status.yml", inventory, programs=tmp_path / "bin")
-    took = time.monotonic() - begun
     assert done.returncode == 0, done.stdout[-3000:]
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["spark1", "replicated-1", "0/1", "active,", "enabled", "2026-11-29", "20:41", "3", "ok", "?"] in [
@@ -107,7 +104,6 @@ def test_two_engines_and_a_host_that_is_off(tmp_path: Path, engines: dict[str, S
     assert second[:8] == ["spark2", "0.32.0", "0", "0", "0", "%", "0.0", "0.0"]
     assert total[:6] == ["2", "of", "3", "0.32.0", "1", "0"]
     assert "the sum has all figures without off" in done.stdout
-    assert took < 15, f"{took:.1f} s"
 
 
 def test_json(tmp_path: Path, engines: dict[str, Server]) -> None:
@@ -121,7 +117,8 @@ def test_json(tmp_path: Path, engines: dict[str, Server]) -> None:
     assert found["engines"]["spark1"]["since"] == STARTED
     assert found["engines"]["off"]["trouble"] == "could not be reached"
     assert found["traffic"]["copies"]["spark1"]["running"] == 1
-    assert found["traffic"]["copies"]["spark1"]["seconds"] == pytest.approx(0.2, abs=0.2)
+    assert found["traffic"]["copies"]["spark1"]["seconds"] >= 0.2
+    assert found["traffic"]["copies"]["spark1"]["window"]["counters"]["generation_tokens"] > 0
     assert found["traffic"]["sum"]["read"] == 2
 
 

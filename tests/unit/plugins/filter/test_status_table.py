@@ -144,7 +144,10 @@ def test_proxy(found: dict[str, Any], words: str) -> None:
         ),
         (
             {**JOURNAL, "events": [{"step": "started", "host": "spark1", "result": "ok"}]},
-            ["rollout 1-cutover: has not ended; its last act was started of spark1 (ok)"],
+            [
+                "rollout 1-cutover: has not ended; its last act was started of spark1 (ok); the playbook resume.yml goes on with it, "
+                "rollback.yml goes back"
+            ],
         ),
         (
             {"events": [], "rollout": "", "lock": {"who": "ann", "rollout": "1", "why": "switch"}},

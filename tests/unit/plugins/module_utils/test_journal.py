@@ -77,6 +77,7 @@ def test_lock(tmp_path: Path) -> None:
     holder = _journal.lock_holder(folder)
     assert holder is not None
     assert {name: holder[name] for name in HOLDER} == HOLDER
+    assert holder["seen"] == pytest.approx(time.time(), abs=5)
     with pytest.raises(_journal.LockedError, match=r"rollout 1-cutover \(switch\) of ann has held the lock for 0 min"):
         _journal.acquire(folder, {**HOLDER, "rollout": "2-cutover"})
     with pytest.raises(_journal.LockedError):
@@ -84,6 +85,62 @@ def test_lock(tmp_path: Path) -> None:
     assert _journal.release(folder, "1-cutover") is True
     assert _journal.release(folder, "1-cutover") is False
     assert os.listdir(folder) == []
+
+
+CONTROLLER = {"host": "desk", "boot": "b", "pid": 7, "started": "noon"}
+
+
+@pytest.mark.parametrize(
+    ("holder", "gone", "stale"),
+    [
+        ({"controller": CONTROLLER, "seen": 990, "quiet_seconds": 60}, True, "its process 7 on desk is gone"),
+        ({"controller": CONTROLLER, "seen": 10, "quiet_seconds": 60}, False, ""),
+        ({"controller": CONTROLLER, "seen": 990, "quiet_seconds": 60}, None, ""),
+        ({"controller": CONTROLLER, "seen": 400, "quiet_seconds": 300}, None, "it has been silent for 10 min, longer"),
+        ({"seen": 10}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_stale(holder: dict[str, Any], gone: bool | None, stale: str) -> None:
+    said = _journal.staleness(holder, gone, 1000)
+    assert said.startswith(stale) if stale else said == ""
+
+
+def test_only_the_lock_that_was_looked_at_is_taken_over(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    _journal.acquire(folder, HOLDER)
+    assert _journal.acquire(folder, {**HOLDER, "rollout": "2-resume"}, "gone", "1-cutover", write=False) is True
+    assert _journal.acquire(folder, {**HOLDER, "rollout": "2-resume"}, "gone", "1-cutover") is True
+    with pytest.raises(_journal.LockedError, match="2-resume"):
+        _journal.acquire(folder, {**HOLDER, "rollout": "3-resume"}, "gone", "1-cutover")
+    with pytest.raises(_journal.LockedError, match=r"the lock is stale: gone.*resume.yml.*rollback.yml.*unlock.yml"):
+        _journal.acquire(folder, {**HOLDER, "rollout": "3-cutover"}, "gone")
+
+
+def test_each_act_is_a_sign_of_life_of_its_own_rollout(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    _journal.acquire(folder, HOLDER)
+    os.utime(tmp_path / "lock.json", (1000, 1000))
+    _journal.append(folder, "2-other", [{"step": "x"}])
+    assert (_journal.lock_holder(folder) or {})["seen"] == 1000
+    _journal.append(folder, "1-cutover", [{"step": "x"}])
+    assert (_journal.lock_holder(folder) or {})["seen"] > 1000
+
+
+def test_the_lock_of_a_process_at_work_is_not_released_with_any(tmp_path: Path) -> None:
+    _journal.acquire(str(tmp_path), {**HOLDER, "controller": CONTROLLER})
+    with pytest.raises(_journal.LockedError, match="process 7 on desk"):
+        _journal.release(str(tmp_path), "any", gone=False)
+    assert _journal.release(str(tmp_path), "any", gone=None, write=False) is True
+    assert _journal.release(str(tmp_path), "any", gone=True) is True
+
+
+def test_audit_line() -> None:
+    event = {"time": 1, "step": "stopped", "host": "a", "result": "failed", "reason": "busy", "by": "", "seconds": 3}
+    assert (
+        _journal.audit_line("1-x", event)
+        == "gb10.vllm rollout=1-x step='stopped' host='a' result='failed' reason='busy'"
+    )
 
 
 def test_any_lock_can_be_released(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_two_readings_and_what_was_between_them(serve: Any, read: Any) -> None:
     assert found["reading"]["counters"]["prompt_tokens"] == 200
     assert found["window"]["counters"]["prompt_tokens"] == 100
     assert found["window"]["requests"]["stop"] == 1
-    assert 0.05 <= found["window"]["seconds"] < 2
+    assert 0.05 <= found["window"]["seconds"] < 30
     assert server.asked == ["metrics", "version"] * 2
 
 
