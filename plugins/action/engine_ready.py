@@ -15,7 +15,7 @@ from ansible_collections.gb10.vllm.plugins.plugin_utils._reach import ReachingAc
 
 display = Display()
 MODULE = "gb10.vllm.engine_ready"
-# How long the way to the host may be broken: a load takes minutes, and a link that flaps says nothing about the engine.
+# How long a host may give no answer: a load takes minutes, and a link that flaps or a docker that is slow says nothing about the engine.
 LOST_SECONDS = 30
 RETRY_SECONDS = 2
 
@@ -53,13 +53,14 @@ class ActionModule(ReachingAction):
     def slice(
         self, host: str, arguments: dict[str, Any], variables: dict[str, Any], before: dict[str, Any]
     ) -> dict[str, Any]:
-        """One slice, tried again for a while when the host cannot be reached."""
+        """One slice, tried again for a while when the host cannot be reached or cannot say how its engine is."""
         lost = time.monotonic()
         while True:
             seen = self.execute(MODULE, dict(arguments), variables)
-            if not seen.get("unreachable_host"):
-                return seen
+            reached = not seen.get("unreachable_host")
             gone = time.monotonic() - lost
+            if reached and (seen.get("verdict") != "error" or gone >= LOST_SECONDS):
+                return seen
             if gone >= LOST_SECONDS:
                 reason = f"{seen['msg']}; tried for {gone:.0f} s, the engine itself may be well"
                 unknown = {
@@ -70,7 +71,8 @@ class ActionModule(ReachingAction):
                     "log": [],
                 }
                 return {**before, **unknown, "reason": reason, "msg": f"{reason}. Last seen: {before['phase']}"}
-            display.display(f"  {host}: no connection for {gone:.0f} s, trying again", color="yellow")
+            what = seen["reason"] if reached else "no connection"
+            display.display(f"  {host}: {what} for {gone:.0f} s, trying again", color="yellow")
             with contextlib.suppress(Exception):
                 # a dead shared connection would answer for the host
                 self._connection.reset()

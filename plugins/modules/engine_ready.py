@@ -20,7 +20,7 @@ description:
   - Learns how long the release takes to load on this host, cold (its first start since the host booted) and warm, and keeps the last
     of both in O(loads_file). Once known, three times the longest of them and 60 seconds more are waited for, but never less than a
     quarter of O(deadline_seconds) and never more than it.
-  - A connection to the host that is lost for up to 30 seconds while it waits is no failure; after that the verdict is C(error).
+  - A host that cannot be reached or asked for up to 30 seconds while it waits is no failure; after that the verdict is C(error).
   - Reads the engine's log, unit and port. Writes O(loads_file) when a start that it was told the moment of was good; never touches
     the engine.
 extends_documentation_fragment:

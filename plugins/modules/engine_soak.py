@@ -144,14 +144,19 @@ class Soak:
         """None when it was well for the whole time."""
         budget, misses = _host.Deadline(self.options["soak_seconds"]), 0
         while True:
-            ended = self.process()
+            verdict, kind = _gate.FAIL, "health"
+            try:
+                ended = self.process()
+                missed = "" if ended else self.miss()
+            except (OSError, _host.HostError) as error:
+                verdict, kind, ended, missed = _gate.ERROR, "unmeasured", "", str(error)
             if ended:
                 return self.gone(ended)
-            missed = self.miss()
             misses = misses + 1 if missed else 0
             if misses >= MOST_MISSES:
-                what = f"{missed}, {misses} times in a row, after it had been ready"
-                return _gate.FAIL, _failure.Failure("health", what, _LOOK)
+                return verdict, _failure.Failure(
+                    kind, f"{missed}, {misses} times in a row after it was admitted", _LOOK
+                )
             # a miss at the end is looked at again, not forgotten
             if budget.left <= 0 and not missed:
                 return None

@@ -107,6 +107,7 @@ def test_ready_learns_only_from_a_start_whose_moment_is_known(
     [("fail", "is not ready in time"), ("gone", "process ended"), ("error", "could not be looked at")],
 )
 def test_ready_explains(monkeypatch: pytest.MonkeyPatch, verdict: str, meaning: str) -> None:
+    monkeypatch.setattr(engine_ready, "LOST_SECONDS", 0)
     result, shown = ready(monkeypatch, Host(look(verdict)))
     assert result["failed"] is True
     assert shown == []
@@ -149,6 +150,13 @@ def test_ready_bears_a_short_loss_of_the_connection(monkeypatch: pytest.MonkeyPa
     assert (result["verdict"], result.get("failed")) == ("pass", None)
     assert [line for line in shown if "no connection" in line] == ["  spark1: no connection for 0 s, trying again"] * 3
     assert len(host.calls) == 5
+
+
+def test_ready_looks_again_when_the_host_could_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = look("error", reason="docker did not answer", failure="unmeasured")
+    result, shown = ready(monkeypatch, Host(look("pending"), error, look("pass")))
+    assert result["verdict"] == "pass"
+    assert "  spark1: docker did not answer for 0 s, trying again" in shown
 
 
 def test_ready_calls_a_host_lost_that_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:

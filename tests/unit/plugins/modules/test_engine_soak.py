@@ -140,7 +140,7 @@ def test_a_container_that_is_gone_under_a_unit_that_runs(host: Host, soak: Any) 
     host.containers = [container("running"), container("exited"), NO_CONTAINER]
     result = soak(soak_seconds=600)
     assert (result["failed"], result["verdict"], result["failure"]) == (True, "fail", "health")
-    assert result["reason"] == "the container vllm is not there, 3 times in a row, after it had been ready"
+    assert result["reason"] == "the container vllm is not there, 3 times in a row after it was admitted"
 
 
 def test_two_misses_are_borne(host: Host, soak: Any) -> None:
@@ -195,6 +195,12 @@ def test_a_host_that_cannot_be_asked(host: Host, soak: Any) -> None:
     result = soak()
     assert (result["verdict"], result["failure"]) == ("error", "unmeasured")
     assert "no bus" in result["msg"]
+    assert host.looks == engine_soak.MOST_MISSES
+
+
+def test_a_question_that_once_is_not_answered_is_borne(host: Host, soak: Any) -> None:
+    host.containers = [(1, "", "docker is busy"), container("running")]
+    assert soak(soak_seconds=0)["verdict"] == "pass"
 
 
 def test_check_mode_and_a_wrong_value(host: Host, soak: Any) -> None:
