@@ -112,9 +112,12 @@ def site(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
         def start(name: str) -> Server:
             log: Path = folder / f"{name}-{next(numbers)}"
-            return stack.enter_context(engine.serve(log, SERVE)).wait_ready(engine.patience)
+            return stack.enter_context(engine.serve(log, SERVE))
 
-        yield Site({name: start(name) for name in ("a", "b")}, start)
+        site = Site({name: start(name) for name in ("a", "b")}, start)
+        for server in site.servers.values():
+            server.wait_ready(2 * engine.patience)
+        yield site
 
 
 def test_the_same_figures_are_known(site: Site) -> None:
@@ -169,11 +172,11 @@ def test_read_through_a_proxy_the_counters_jump(site: Site) -> None:
         functools.reduce(advance, in_turn, None)
 
 
-def test_the_sum_is_right_through_a_restart_of_one_copy(site: Site) -> None:
+def test_the_sum_is_right_through_a_restart_of_one_copy(site: Site, engine: Engine) -> None:
     ended = site.servers["a"]
     ended.process.terminate()
     ended.wait_end(60)
-    site.servers["a"] = site.start("a")
+    site.servers["a"] = site.start("a").wait_ready(engine.patience)
     site.ask("a", 9)
     site.ask("b", 5)
     for name in ("a", "b"):

@@ -77,6 +77,29 @@ def test_gauge_that_each_api_server_prints_is_taken_from_its_other_name_or_not_a
     assert found["problems"] == ["vllm:kv_cache_usage_perc is there several times for one engine"]
 
 
+@pytest.mark.parametrize(
+    ("shares", "kept"),
+    [((0.4, 1.2), None), ((0.4, 1.0), [0.4, 1.0]), ((1.0000005, 0.1), [1.0, 0.1]), ((0.4, math.nan), None)],
+)
+def test_kv_use_of_all_engines_is_known_or_none(shares: tuple[float, float], kept: list[float] | None) -> None:
+    found = read(Process(engines=[Engine(kv_use=share) for share in shares]).page())
+    assert found is not None
+    assert found["kv_use"] == kept
+
+
+@pytest.mark.parametrize(("printed", "started"), [("NaN", None), ("0.0", None), ("+Inf", None), ("1.78e+09", 1.78e9)])
+def test_time_of_the_start_is_known_or_none(printed: str, started: float | None) -> None:
+    found = read(f"vllm:num_requests_running 1.0\nprocess_start_time_seconds {printed}\n")
+    assert found is not None
+    assert found["started"] == started
+
+
+def test_process_is_as_old_as_its_first_series() -> None:
+    found = read(Process(engines=[Engine(), Engine()]).page())
+    assert found is not None
+    assert found["born"] == pytest.approx(1_780_000_020.373456)
+
+
 def test_missing_is_unknown_and_not_zero() -> None:
     found = read("vllm:num_requests_running 1.0\n")
     assert found is not None

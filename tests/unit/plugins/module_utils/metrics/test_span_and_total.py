@@ -60,6 +60,8 @@ def test_two_copies_in_turn_give_jumps_and_each_alone_gives_the_rate() -> None:
         # the process is known by its start, whoever passes its connections on
         ([100, 400], {"started": [1.0, 1.0], "listener": ["x", "y"]}, 300, 0),
         ([100, 400], {"started": [1.0, 2.0], "listener": ["x", "x"]}, 400, 1),
+        # what only one of two readings knows proves nothing
+        ([100, 400], {"started": [None, 2.0], "listener": [None, "x"]}, 300, 0),
         # looks in vain lose nothing
         ([100, None, None, 160], {}, 60, 0),
         ([None, 100, 160], {}, 60, 0),
@@ -94,6 +96,43 @@ def test_figure_that_cannot_be_read_once_is_whole_again_later() -> None:
     state = spans.advance(state, look(process, 2.0))
     assert state["span"]["counters"]["prompt_tokens"] == 80
     assert state["span"]["partial"] == []
+
+
+def test_figure_that_comes_up_in_one_process_is_not_whole() -> None:
+    process = one()
+    before = look(process, 0.0)
+    process.engines[0].drafted = (10, 40, 30)
+    between = spans.span(before, look(process, 1.0))
+    assert between["counters"]["accepted_tokens"] is None
+    assert between["partial"] == ["accepted_tokens", "draft_tokens", "drafts"]
+    again = spans.joined(between, spans.span(look(process, 1.0), look(process, 2.0)))
+    assert (again["counters"]["accepted_tokens"], again["partial"]) == (0, between["partial"])
+
+
+def test_requests_that_cannot_be_read_once_are_whole_again_later() -> None:
+    base = look(one(), 0.0)
+    state = None
+    for at, requests in enumerate([{"stop": 4}, None, {"stop": 7}, {"stop": 9}]):
+        state = spans.advance(state, {**base, "at": float(at), "requests": requests})
+    assert state is not None
+    assert (state["span"]["requests"], state["span"]["partial"]) == ({"stop": 5}, [])
+
+
+def test_fall_of_a_histogram_is_a_restart_too() -> None:
+    before, after = (Process(apis=2, engines=[Engine(first=[0.2] * count)]) for count in (9, 4))
+    unknown = dict.fromkeys(look(before, 0.0)["counters"])
+    readings = [{**look(process, at), "counters": unknown} for process, at in ((before, 0.0), (after, 1.0))]
+    found = spans.span(*readings)
+    assert (found["restarts"], found["histograms"]["ttft"]["count"]) == (1, 4)
+
+
+def test_new_process_is_not_taken_for_an_older_one_that_comes_back() -> None:
+    state = None
+    for at, (prompt, generation) in enumerate([(100, 50), (1030, 500), (160, 3)]):
+        process = Process(apis=2, engines=[Engine(prompt=prompt, generation=generation)])
+        state = spans.advance(state, look(process, float(at)))
+    assert state is not None
+    assert (state["span"]["restarts"], state["span"]["counters"]["generation_tokens"]) == (1, 450 + 3)
 
 
 def test_clock_that_was_set_back_is_refused() -> None:
