@@ -18,6 +18,8 @@ from ansible_collections.gb10.vllm.plugins.module_utils._argument_check import c
 from ansible_collections.gb10.vllm.tests.lab.settings import ENGINE_IN_HOST, FOLDERS
 from ansible_collections.gb10.vllm.tests.standin.server import STAND_IN, Server
 
+LENGTH = 1024  # of the context, in tokens
+
 
 @dataclass(frozen=True)
 class Engine:
