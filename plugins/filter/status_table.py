@@ -73,6 +73,7 @@ COLUMNS = (
     "SINCE (UTC)",
     "RESTARTS",
     "HEALTH",
+    "GATE",
     "ADMITTED",
     "FREE GiB",
     "PREVIOUS",
@@ -84,7 +85,7 @@ def engine_row(name: str, engine: Mapping[str, Any]) -> list[str]:
     """One engine host's row."""
     in_front = {None: "?", True: "yes", False: "no"}[engine["admitted"]]
     if engine["trouble"]:
-        return [name, *["?"] * 6, in_front, "?", "?", engine["trouble"]]
+        return [name, *["?"] * 7, in_front, "?", "?", engine["trouble"]]
     return [
         name,
         engine["release"] or "none",
@@ -93,6 +94,7 @@ def engine_row(name: str, engine: Mapping[str, Any]) -> list[str]:
         engine["since"][:16].replace("T", " ") if engine["since"] else "-",
         "?" if engine["restarts"] is None else str(engine["restarts"]),
         {None: "-", True: "ok", False: "no answer"}[engine["healthy"]],
+        engine["gate"] or "-",
         in_front,
         f"{engine['memory_available_bytes'] / 2**30:.1f}",
         engine["previous"] or "none",

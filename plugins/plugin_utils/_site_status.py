@@ -27,14 +27,14 @@ def site_status(engines: Sequence[Found], proxies: Sequence[Found], journal: Fou
     """All of it; a figure that nobody could say is None."""
     asked = [entry["proxy"] for entry in proxies if not trouble(entry["proxy"])]
     admitted = [server["name"] for proxy in asked for server in proxy["admitted"]] if asked else None
-    events = journal.get("events") or [None]
+    events = journal.get("events") or []
     return {
-        "engines": {entry["name"]: _engine(entry["name"], entry["engine"], admitted) for entry in engines},
+        "engines": {entry["name"]: _engine(entry["name"], entry["engine"], admitted, events) for entry in engines},
         "proxies": {entry["name"]: _proxy(entry["proxy"]) for entry in proxies},
         "rollout": {
             "trouble": trouble(journal),
             "id": journal.get("rollout") or None,
-            "last": events[-1],
+            "last": events[-1] if events else None,
             "lock": journal.get("lock"),
             "stale": journal.get("stale") or "",
         },
@@ -42,7 +42,7 @@ def site_status(engines: Sequence[Found], proxies: Sequence[Found], journal: Fou
     }
 
 
-def _engine(name: str, engine: Found, admitted: Sequence[str] | None) -> dict[str, Any]:
+def _engine(name: str, engine: Found, admitted: Sequence[str] | None, events: Sequence[Found]) -> dict[str, Any]:
     """One engine host; `admitted` is None when no proxy could be asked."""
     in_front = None if admitted is None else name in admitted
     if why := trouble(engine):
@@ -63,11 +63,20 @@ def _engine(name: str, engine: Found, admitted: Sequence[str] | None) -> dict[st
         "since": (engine.get("container") or {}).get("started") if running else None,
         # A rank behind another one has no port of its own.
         "healthy": engine["healthy"] if running and not current.get("rank") else None,
+        "gate": _gate(name, current.get("id"), engine.get("stable") or [], events),
         "memory_available_bytes": engine["memory_available_bytes"],
         "previous": (engine.get("previous") or {}).get("id"),
         "state": phase,
         "last_log_line": engine.get("last_log_line", "") if phase not in ("", "ready") else "",
     }
+
+
+def _gate(name: str, release: str | None, stable: Sequence[Found], events: Sequence[Found]) -> str | None:
+    """What the current release has proven: it is stable, or the newest rollout's last verdict on this host."""
+    if release and any(entry["release"] == release for entry in stable):
+        return "stable"
+    verdicts = [event["step"] for event in events if event["host"] == name and event["step"] in ("passed", "failed")]
+    return verdicts[-1] if release and verdicts else None
 
 
 def _proxy(proxy: Found) -> dict[str, Any]:

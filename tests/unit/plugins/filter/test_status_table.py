@@ -74,6 +74,7 @@ def test_all_is_well() -> None:
         "2026-11-29 20:41",
         "2",
         "ok",
+        "-",
         "yes",
         "5.0",
         "split-1",
@@ -86,14 +87,14 @@ def test_all_is_well() -> None:
     ("found", "row"),
     [
         ({"healthy": False, "phase": "loading", "last_log_line": "shard 1"},
-         "0/1 | active, enabled | 2026-11-29 20:41 | 2 | no answer | no | 5.0 | split-1 | loading"),
+         "0/1 | active, enabled | 2026-11-29 20:41 | 2 | no answer | - | no | 5.0 | split-1 | loading"),
         ({"running": False, "healthy": False, "unit": {"ActiveState": "failed", "UnitFileState": "disabled"}, "phase": ""},
-         "0/1 | failed, disabled | - | ? | - | no | 5.0 | split-1"),
+         "0/1 | failed, disabled | - | ? | - | - | no | 5.0 | split-1"),
         ({"current": {"id": "split-1", "rank": 1, "ranks": 2}, "healthy": False},
-         "1/2 | active, enabled | 2026-11-29 20:41 | 2 | - | no | 5.0 | split-1 | ready"),
+         "1/2 | active, enabled | 2026-11-29 20:41 | 2 | - | - | no | 5.0 | split-1 | ready"),
         ({"current": None, "previous": None, "running": False, "container": None,
           "unit": {"ActiveState": "inactive", "UnitFileState": "", "NRestarts": "0"}, "phase": ""},
-         "- | inactive, not installed | - | 0 | - | no | 5.0 | none"),
+         "- | inactive, not installed | - | 0 | - | - | no | 5.0 | none"),
     ],
 )  # fmt: skip
 def test_engine(found: dict[str, Any], row: str) -> None:
@@ -112,13 +113,32 @@ def test_engine(found: dict[str, Any], row: str) -> None:
 )
 def test_host_in_trouble_is_not_a_host_without_an_engine(found: dict[str, Any], why: str) -> None:
     lines = table({"spark1": found, "spark2": engine()}, {"p": proxy("spark1"), "q": found}, found)
-    assert cells(lines[1]) == ["spark1", *"??????", "yes", "?", "?", why]
+    assert cells(lines[1]) == ["spark1", *"???????", "yes", "?", "?", why]
     assert lines[-2:] == [f"proxy q: {why}", f"journal and lock, on the first proxy: {why}"]
+
+
+@pytest.mark.parametrize(
+    ("found", "events", "gate"),
+    [
+        ({}, [], "-"),
+        ({"stable": [{"release": "replicated-1", "rollout": "1"}]}, [], "stable"),
+        ({"stable": [{"release": "split-1", "rollout": "1"}]}, [], "-"),
+        ({}, [("passed", "spark1")], "passed"),
+        ({}, [("passed", "spark1"), ("failed", "spark1"), ("passed", "spark2")], "failed"),
+        ({}, [("started", "spark1")], "-"),
+        # back on what had become stable before
+        ({"stable": [{"release": "replicated-1", "rollout": "1"}]}, [("failed", "spark1")], "stable"),
+        ({"current": None}, [("passed", "spark1")], "-"),
+    ],
+)
+def test_gate(found: dict[str, Any], events: list[tuple[str, str]], gate: str) -> None:
+    journal = {**JOURNAL, "events": [{"step": step, "host": host, "result": "ok"} for step, host in events]}
+    assert cells(table({"spark1": engine(**found)}, {"p": proxy()}, journal)[1])[7] == gate
 
 
 def test_membership_is_unknown_without_a_proxy() -> None:
     lines = table({"spark1": engine()}, {"p": {"unreachable": True}})
-    assert cells(lines[1])[7] == "?"
+    assert cells(lines[1])[8] == "?"
 
 
 @pytest.mark.parametrize(
@@ -210,6 +230,7 @@ def test_json_says_the_same() -> None:
         "restarts": 2,
         "since": "2026-11-29T20:41:33.123456789Z",
         "healthy": True,
+        "gate": None,
         "memory_available_bytes": 5 * GIB,
         "previous": "split-1",
         "state": "ready",
