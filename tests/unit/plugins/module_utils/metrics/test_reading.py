@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 
 import pytest
 from ansible_collections.gb10.vllm.plugins.module_utils._metrics.reading import read
 from ansible_collections.gb10.vllm.plugins.module_utils._metrics.text import MetricsError, parse
 from ansible_collections.gb10.vllm.tests.unit.plugins.module_utils.metrics.pages import VERSIONS, Engine, Process, one
+
+RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "metrics"
 
 
 def busy(version: str) -> Process:
@@ -50,6 +53,17 @@ def test_every_version_says_the_same(version: str) -> None:
     }
     assert found["histograms"]["inter_token"]["sum"] == pytest.approx(1.2)
     assert found["problems"] == []
+
+
+def test_recorded_page_of_two_api_servers() -> None:
+    """What vLLM 0.32.0 printed, started with --api-server-count 2, after 20 requests with 290 tokens in and 157 out."""
+    found = read((RECORDED / "vllm-0.32.0-two-api-servers.txt").read_text())
+    assert found is not None
+    assert (found["counters"]["prompt_tokens"], found["counters"]["generation_tokens"]) == (290, 157)
+    assert found["requests"] == {"stop": 0, "length": 20, "abort": 0, "error": 0, "repetition": 0}
+    assert (found["gauges"], found["kv_use"]) == ({"running": 0, "waiting": 0}, [0.0])
+    assert [found["histograms"][key]["count"] for key in ("ttft", "inter_token", "e2e", "queue")] == [20, 137, 20, 20]
+    assert (found["started"], found["born"], found["problems"]) == (None, None, [])
 
 
 def test_several_engines_and_api_servers_of_one_process() -> None:
