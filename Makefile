@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PATH ENGINE
 
-.PHONY: help setup lab lab-down demo test lint unit sanity contract molecule e2e bench-plan clean
+.PHONY: help setup lab lab-down demo test test-all test-lab lint unit sanity contract molecule e2e bench-plan bench-metrics bench-rollout clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## the tools, in .venv
 
@@ -32,7 +32,6 @@ test: lint unit sanity test-lab ## everything that CI runs
 test-all: ## the same with every kill of the controller, not only today's sample
 	GB10_KILL_SAMPLE=all $(MAKE) test
 
-.PHONY: test-lab test-all bench-rollout
 test-lab: $(READY)
 	python tests/lab up --engine both
 	$(MAKE) contract molecule e2e
@@ -64,7 +63,6 @@ e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_KILL_S
 bench-plan: $(READY) ## the memory plan against figures from public logs (OBSERVATIONS=FILE for others)
 	python tests/benchmarks/bench_plan.py $(if $(OBSERVATIONS),--observations $(OBSERVATIONS))
 
-.PHONY: bench-metrics
 bench-metrics: $(READY) ## what reading and summing the metrics of 2, 16 and 64 copies costs
 	python tests/benchmarks/bench_metrics.py
 

@@ -124,8 +124,8 @@ def journal_lines(journal: Mapping[str, Any]) -> list[str]:
         how = {"ok": "ended well", "failed": "ended as failed"}.get(last["result"], last["result"])
         if last["step"] != "end":
             how = f"has not ended; its last act was {last['step']} of {last['host']} ({last['result']})"
-            if not lock:
-                how += "; the playbook resume.yml goes on with it, rollback.yml goes back"
+        if not lock and (last["step"] != "end" or last["result"] != "ok"):
+            how += "; the playbook resume.yml goes on with it, rollback.yml goes back"
         lines.append(f"rollout {journal['rollout']}: {how}")
     if lock:
         lines.append(f"lock: held by {lock['who']} for rollout {lock['rollout']} ({lock['why']})")

@@ -43,7 +43,7 @@ class Fault:
 
 
 FAULTS = [
-    Fault("garbage", {"GARBAGE": "1"}, r"does not match"),
+    Fault("garbage", {"GARBAGE": "1"}, r"does not match|no text"),
     Fault("hangs with a good health", {"HANG": "1"}, r"completion", {"vllm_gate_completion_seconds": 4}),
     Fault("exits while loading", {"EXIT_LOADING": "1"}, r"process ended|ended with exit|told to fail while loading"),
     Fault(

@@ -51,7 +51,7 @@ def another(path: str) -> dict[str, Any]:
     runs = observe.record()
     if path == "switch":
         return {"vllm_topology": "split" if runs["topology"] == "replicated" else "replicated"}
-    share = 8 if runs["arguments"].get("max-num-seqs") == 9 else 9
+    share = 8 if ["--max-num-seqs", "9"] in runs["command"] else 9
     return {"vllm_topology": "replicated", "vllm_replicated_overrides": {"max-num-seqs": share}}
 
 

@@ -160,7 +160,7 @@ def test_proxy(found: dict[str, Any], words: str) -> None:
         ({"events": [], "rollout": "", "lock": None}, []),
         (
             {**JOURNAL, "events": [{"step": "end", "host": "p", "result": "failed"}]},
-            ["rollout 1-cutover: ended as failed"],
+            ["rollout 1-cutover: ended as failed; the playbook resume.yml goes on with it, rollback.yml goes back"],
         ),
         (
             {**JOURNAL, "events": [{"step": "started", "host": "spark1", "result": "ok"}]},

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +66,27 @@ def test_start(call: Any, host: Any, port: int) -> None:
     again = call(engine, state="started", port=port)
     assert again["changed"] is False
     assert "started_at" not in again
+
+
+def test_start_of_another_release(call: Any, host: Any, port: int, tmp_path: Path) -> None:
+    host.answers["systemctl daemon-reload"] = (0, "", "")
+    for name in ("a", "b"):
+        (tmp_path / "releases" / name).mkdir(parents=True)
+        (tmp_path / "releases" / name / "start").write_text("")
+    options = {"state": "started", "port": port, "base_dir": str(tmp_path)}
+    assert call(engine, check_mode=True, release="a", **options)["changed"] is True
+    assert _host.linked_release(str(tmp_path), "current") is None
+    assert call(engine, release="a", **options)["changed"] is True
+    acts = [line.split()[1] for line in host.asked if not line.startswith(("systemctl show", "docker inspect"))]
+    assert acts == ["daemon-reload", "reset-failed", "enable", "start"], "systemd knows the release before it starts"
+    again = call(engine, release="a", **options)
+    assert again["changed"] is False
+    refused = call(engine, release="b", **options)
+    assert refused["failed"] is True
+    assert "vllm.service is active on release a; it is stopped before the release is switched" in refused["msg"]
+    assert _host.linked_release(str(tmp_path), "current") == "a"
+    missing = call(engine, release="c", **options)
+    assert "release c is not on this host" in missing["msg"]
 
 
 def test_a_running_engine_that_boot_would_forget(call: Any, host: Any, port: int) -> None:
