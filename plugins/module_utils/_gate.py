@@ -128,13 +128,11 @@ def _answer_step(name: str, status: int, problem: str, rules: Rules) -> Step | N
 
 
 def _content_step(name: str, subject: str, said: _gate_answer.Said | _gate_answer.Problem, rules: Rules) -> Step:
-    wrong = said
+    wrong = said if isinstance(said, _gate_answer.Problem) else None
     if isinstance(said, _gate_answer.Said):
-        found = _gate_answer.problem(said, _gate_answer.Wanted(rules.expect, rules.max_tokens))
-        if found is None:
-            return Step(name, good=True)
-        wrong = found
-    assert isinstance(wrong, _gate_answer.Problem)
+        wrong = _gate_answer.problem(said, _gate_answer.Wanted(rules.expect, rules.max_tokens))
+    if wrong is None:
+        return Step(name, good=True)
     return Step(name, good=False, bad=not wrong.ours, unfit=wrong.ours, reason=f"{subject} {wrong.words}")
 
 

@@ -96,7 +96,7 @@ def _copies(engines: Sequence[Found], metrics: Found) -> dict[str, Found]:
     for entry in engines:
         name, engine = entry["name"], entry["engine"]
         if why := trouble(engine):
-            copies |= {} if split else {name: {"reason": why.split(":")[0], "state": "unknown"}}
+            copies |= {} if split else {name: {"reason": why.partition(":")[0], "state": "unknown"}}
         elif not engine["running"] and known[name] and known[name]["rank"] == 0:
             copies[name] = {"reason": f"the unit is {engine['unit']['ActiveState']}", "state": "stopped"}
         elif engine["running"] and (known[name] or {}).get("rank", 0) == 0:

@@ -27,7 +27,18 @@ LONG_FILES = {
 # What Ansible itself defines with this prefix; everything else would be a fact that was put among the variables.
 ANSIBLE_NAMES = {
     *("host", "user", "password", "port", "connection", "python_interpreter", "playbook_python", "playbook"),
-    *("async_dir", "check_mode", "diff_mode", "managed", "facts", "version", "inventory_sources", "loop", "loop_var", "index_var"),
+    *(
+        "async_dir",
+        "check_mode",
+        "diff_mode",
+        "managed",
+        "facts",
+        "version",
+        "inventory_sources",
+        "loop",
+        "loop_var",
+        "index_var",
+    ),
     *("role_name", "play_name", "play_hosts", "play_hosts_all", "play_batch", "failed_result", "failed_task", "limit"),
 }
 ANSIBLE_PREFIXES = ("ssh_", "become")
