@@ -19,12 +19,10 @@ def sample(steps: int, size: int, turn: int) -> list[int]:
     return [low + turn % (high - low) + 1 for low, high in itertools.pairwise(edges)]
 
 
-def numbers(wanted: str, steps: int | None, turn: int) -> Iterator[int]:
-    """The writes to kill after: all of them until a run ends by itself, or a sample of so many."""
+def numbers(wanted: str, steps: int, turn: int) -> Iterator[int]:
+    """The writes to kill after: all of them until a run ends by itself, or a sample of so many of the first `steps`."""
     if wanted == "all":
         return itertools.count(1)
-    if steps is None:
-        raise ValueError("a sample needs to know how many steps there are")
     return iter(sample(steps, int(wanted), turn))
 
 
