@@ -48,10 +48,14 @@ def webhook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         server.shutdown()
 
 
+def newest() -> str:
+    return observe.journals()[-1].removesuffix(".jsonl")
+
+
 def noted(host: str) -> list[str]:
     """The moments that came since the last look, in order, as long as all are of the newest rollout."""
     lines = [line.split() for line in lab.on(host, "cat /run/moments 2>/dev/null; rm -f /run/moments").splitlines()]
-    assert {rollout for _moment, rollout in lines} <= {observe.journals()[-1]}
+    assert {rollout for _moment, rollout in lines} <= {newest()}
     return [moment for moment, _rollout in lines]
 
 
@@ -66,9 +70,7 @@ def test_tasks_run_at_their_moments_and_the_webhook_is_told(
     assert noted("spark2") == ["before_stop", "before_start", "after_admit"]
     assert noted("spark1") == ["after_admit"], "it was only proven and admitted once more"
     assert [(news["event"], news["result"]) for news in told] == [("begin", "ok"), ("end", "ok")]
-    assert {(news["rollout"], news["verb"], news["token"]) for news in told} == {
-        (observe.journals()[-1], "restart", TOKEN)
-    }
+    assert {(news["rollout"], news["verb"], news["token"]) for news in told} == {(newest(), "restart", TOKEN)}
     assert told[1]["serving"] == ["spark1", "spark2"]
     assert TOKEN not in output, "headers are never shown"
     assert observe.failures(records, sent) == []
