@@ -62,6 +62,8 @@ def noted(host: str) -> list[str]:
 def test_tasks_run_at_their_moments_and_the_webhook_is_told(
     records: Path, webhook: tuple[str, list[dict[str, Any]]]
 ) -> None:
+    for host in observe.HOSTS:
+        lab.on(host, "rm -f /run/moments")
     url, told = webhook
     hook = {"vllm_notify_url": url, "vllm_notify_headers": {"X-Token": TOKEN}}
     sent = len(observe.read(records))
