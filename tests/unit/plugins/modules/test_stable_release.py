@@ -39,6 +39,12 @@ def test_notes(call: Any, tmp_path: Path) -> None:
     assert noted(tmp_path) == [("1-cutover", "a"), ("2-cutover", "b"), ("3-rollback", "a")]
 
 
+def test_check_mode_before_anybody_has_switched_to_it(call: Any, tmp_path: Path) -> None:
+    result = call(stable_release, check_mode=True, base_dir=str(tmp_path), release="a", rollout="1-cutover")
+    assert result["changed"] is True
+    assert noted(tmp_path) == []
+
+
 def test_the_oldest_are_left_out(call: Any, tmp_path: Path) -> None:
     for number in range(5):
         run(call, tmp_path, f"r{number}", f"{number}-cutover", keep=3)
