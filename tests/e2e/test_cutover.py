@@ -80,7 +80,9 @@ def test_check_mode_on_new_hosts_walks_through_and_writes_nothing() -> None:
 def test_first_start_as_a_split() -> None:
     output = SITE.must_play("cutover", variables=SPLIT)
     assert "split serves from spark1" in output
-    assert re.search(r"spark2: .*\d+ s \((expected \d+ s, )?at most \d+ s\)", output), "a heartbeat per host while the engine loads"
+    assert re.search(r"spark2: .*\d+ s \((expected \d+ s, )?at most \d+ s\)", output), (
+        "a heartbeat per host while the engine loads"
+    )
 
 
 def test_cutover_to_copies_under_load(records: Path) -> None:
