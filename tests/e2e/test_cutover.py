@@ -169,9 +169,13 @@ def test_a_change_of_one_hosts_share_renews_that_copy_while_the_other_serves(rec
     assert [r for r in seen if not r["complete"]] == []
     assert len(seen) > 50
     events = lab.journal()
-    away = lab.moment(events, "admitted") - lab.moment(events, "withdrawn")
-    loaded = next(event["seconds"] for event in events if event["step"] == "loaded")
-    print(f"\none copy was away for {away:.1f} s, of which {loaded:.1f} s to load; {len(seen)} requests, 0 failed")
+    (left,) = (event for event in events if event["step"] == "withdrawn")
+    told = {event["step"]: event for event in events if event["host"] == left["host"]}
+    away, loaded = told["admitted"]["time"] - left["time"], told["loaded"]["seconds"]
+    assert away > loaded > 0
+    print(
+        f"\n{left['host']} was away for {away:.1f} s, of which {loaded:.1f} s to load; {len(seen)} requests, 0 failed"
+    )
 
 
 def test_rollback_runs_the_old_files_byte_for_byte(records: Path) -> None:
