@@ -89,8 +89,9 @@ def main() -> None:
         holder = _journal.lock_holder(folder)
         if events and holder and holder.get("rollout") != rollout:
             module.fail_json(
+                fenced=True,
                 msg=f"rollout {rollout} does not hold the lock any more, rollout {holder.get('rollout')} of {holder.get('who')} does: "
-                f"nothing more is done here"
+                f"nothing more is done here",
             )
         if events and not module.check_mode:
             for event in _journal.append(folder, rollout, events):

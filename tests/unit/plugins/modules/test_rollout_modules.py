@@ -82,5 +82,6 @@ def test_a_rollout_whose_lock_was_taken_over_writes_nothing_more(call: Any, lock
     assert call(rollout_journal, **write)["changed"] is True
     lock("held", rollout="2-resume", take_over=True, gone=True, event=BEGIN)
     refused = call(rollout_journal, **write)
+    assert refused["fenced"] is True, "the rescues of the rollout look at this and do nothing"
     assert "rollout 1-cutover does not hold the lock any more, rollout 2-resume of ann does" in refused["msg"]
     assert [step for step, _by in steps(tmp_path)] == ["begin", "stopped"]
