@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PATH ENGINE
 
-.PHONY: help setup lab lab-down demo test test-all test-lab lint unit sanity contract molecule e2e bench-plan bench-metrics bench-rollout clean
+.PHONY: help setup lab lab-down demo test test-all test-lab lint unit proxy sanity contract molecule e2e bench-plan bench-metrics bench-rollout bench-proxy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ lab-down: $(READY) ## end the lab; caches stay
 demo: $(READY) ## the main job on the lab, with its report (ENGINE=stand-in: in a minute)
 	python tests/e2e/demo.py --engine $(ENGINE)
 
-test: lint unit sanity test-lab ## everything that CI runs
+test: lint unit proxy sanity test-lab ## everything that CI runs
 
 test-all: ## the same with every kill of the controller, not only today's sample
 	GB10_KILL_SAMPLE=all $(MAKE) test
@@ -47,6 +47,9 @@ lint: $(READY) ## ruff, mypy, yamllint, ansible-lint, changelog, our own checks
 
 unit: $(READY) ## fast tables
 	pytest tests/unit
+
+proxy: $(READY) ## the role's nginx configuration before copies that misbehave, with a table
+	pytest tests/proxy
 
 sanity: $(READY) ## ansible-test sanity, and the unit tests as ansible-test runs them
 	tests/lint/sanity.sh
