@@ -10,3 +10,4 @@ for folder in tests/lab tests/e2e tests/lint; do
     (cd "$folder" && MYPYPATH=. mypy --config-file "$settings" ./*.py)
 done
 mypy --config-file "$settings" tests/standin/vllm_standin.py
+mypy --config-file "$settings" roles/proxy/files/gb10_vllm_hold.py

@@ -22,11 +22,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def table(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """table(heading, line): printed under that heading when all stories are over."""
+def table(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """table(heading, line, columns): printed under that heading, once below the columns, when all stories are over."""
 
-    def add(heading: str, line: str) -> None:
-        request.config.stash[LINES].setdefault(heading, []).append(line)
+    def add(heading: str, line: str, columns: str = "") -> None:
+        lines = request.config.stash[LINES].setdefault(heading, [columns] if columns else [])
+        lines.append(line)
 
     return add
 

@@ -8,7 +8,9 @@ The files come from the role's own tasks, defaults and vars through Ansible's te
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -167,6 +169,11 @@ class Site:
     def log(self) -> str:
         """Its error log."""
         return (self.folder / "error.log").read_text(errors="replace")
+
+    def offered(self, copy: Member) -> int:
+        """How many requests this copy was offered, whatever it made of them."""
+        lines = (self.folder / "access.log").read_text().splitlines()
+        return sum(copy.address in re.split("[ ,:]* ", json.loads(line)["upstream"]) for line in lines)
 
     # --- changes, each tested, reloaded and proven as the modules do it; seconds until the proof ---
 
