@@ -170,10 +170,10 @@ class Site:
         """Its error log."""
         return (self.folder / "error.log").read_text(errors="replace")
 
-    def offered(self, copy: Member) -> int:
-        """How many requests this copy was offered, whatever it made of them."""
+    def offers(self) -> list[list[str]]:
+        """The addresses that each request was offered to, from the access log."""
         lines = (self.folder / "access.log").read_text().splitlines()
-        return sum(copy.address in re.split("[ ,:]* ", json.loads(line)["upstream"]) for line in lines)
+        return [re.split("(?:,| :) ", json.loads(line)["upstream"]) for line in lines]
 
     # --- changes, each tested, reloaded and proven as the modules do it; seconds until the proof ---
 
