@@ -72,5 +72,8 @@ bench-metrics: $(READY) ## what reading and summing the metrics of 2, 16 and 64 
 bench-rollout: $(READY) ## what a cutover costs beside the engine's own start, and the same by hand (ENGINE=stand-in: faster)
 	python tests/benchmarks/bench_rollout.py --engine $(ENGINE)
 
+bench-proxy: $(READY) ## what the proxy adds to a small request, beside a plain nginx and HAProxy
+	python tests/benchmarks/bench_proxy.py
+
 clean: ## what the tools leave behind
 	rm -rf $(VENV) .ansible .pytest_cache .mypy_cache .ruff_cache dist

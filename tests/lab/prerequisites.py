@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from shell import LabError, say, step
@@ -24,6 +26,10 @@ NEEDS = {
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
 
+# Packages whose service would start with the machine, on the lab's port or with a configuration of nobody's.
+SERVICES = ("docker-registry", "haproxy")
+POLICY = Path("/usr/sbin/policy-rc.d")
+
 
 def missing_packages() -> list[str]:
     def there(need: str) -> bool:
@@ -37,16 +43,26 @@ def install() -> None:
     if not packages:
         return
     apt_install(packages)
-    if "docker-registry" in packages and Path("/run/systemd/system").exists():
-        # The package starts a service of its own on the lab's port; the lab runs the program itself.
-        subprocess.run(["systemctl", "disable", "--now", "docker-registry"], timeout=60, check=False)
-        say("switched off the machine's own docker-registry.service, which the package had started")
+
+
+@contextmanager
+def no_services() -> Iterator[None]:
+    """Packages installed here start nothing on this machine: what the tests run, they run themselves."""
+    if POLICY.exists():
+        yield
+        return
+    POLICY.write_text("#!/bin/sh\nexit 101\n")
+    POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        POLICY.unlink()
 
 
 def apt_install(packages: list[str]) -> None:
     if shutil.which("apt-get") is None:
         raise LabError(f"the lab needs {', '.join(packages)}, and this machine has no apt-get to install them with")
-    with step(f"apt-get installed {' '.join(packages)} on this machine"):
+    with step(f"apt-get installed {' '.join(packages)} on this machine"), no_services():
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         patient = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
         for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
@@ -61,3 +77,7 @@ def apt_install(packages: list[str]) -> None:
             )
             if done.returncode != 0 and arguments[0] == "install":
                 raise LabError(f"apt-get could not install {' '.join(packages)}: {done.stderr.strip()}")
+    for service in set(SERVICES) & set(packages):
+        if Path("/run/systemd/system").exists():
+            subprocess.run(["systemctl", "disable", "--now", service], capture_output=True, timeout=60, check=False)
+            say(f"switched off the machine's own {service}.service, which the package brought")
