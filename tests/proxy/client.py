@@ -11,7 +11,7 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +66,14 @@ class Answer:
         return self.error or f"{self.status}{code}"
 
 
+@dataclass
+class Kept:
+    """A connection that a client uses again, as SDKs do; a request is sent anew when the server had closed it meanwhile."""
+
+    streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+    renewed: int = 0
+
+
 async def ask(
     port: int,
     wish: dict[str, Any] | None = None,
@@ -75,21 +83,20 @@ async def ask(
     headers: dict[str, str] | None = None,
     timeout: float = 20,
     address: str = "127.0.0.1",
+    kept: Kept | None = None,
 ) -> Answer:
-    """One request on a connection of its own; never raises for what the server does."""
+    """One request, on a connection of its own unless one is kept; never raises for what the server does."""
     answer = Answer(f"request-{next(NUMBERS)}", time.monotonic())
     body = b"" if wish is None else json.dumps(wish).encode()
-    sent = {"Host": "proxy", "X-Request-Id": answer.request, "Connection": "close", "Accept-Encoding": "gzip"}
+    sent = {"Host": "proxy", "X-Request-Id": answer.request, "Accept-Encoding": "gzip"}
+    sent |= {} if kept else {"Connection": "close"}
     sent |= {"Content-Type": "application/json", "Content-Length": str(len(body))} if body else {}
     lines = [f"{method} {path} HTTP/1.1", *(f"{key}: {value}" for key, value in {**sent, **(headers or {})}.items())]
+    message = "\r\n".join([*lines, "", ""]).encode() + body
     try:
         async with asyncio.timeout(timeout):
-            reader, writer = await asyncio.open_connection(address, port)
-            try:
-                writer.write("\r\n".join([*lines, "", ""]).encode() + body)
-                await _read(reader, answer)
-            finally:
-                writer.close()
+            while await _has_to_be_sent_anew(address, port, message, answer, kept):
+                pass
     except TimeoutError:
         answer.error = f"nothing within {timeout:g} s"
     except ConnectionRefusedError:
@@ -98,6 +105,27 @@ async def ask(
         answer.error = "cut" if answer.status else "closed without an answer"
     answer.seconds = time.monotonic() - answer.begun
     return answer
+
+
+async def _has_to_be_sent_anew(address: str, port: int, message: bytes, answer: Answer, kept: Kept | None) -> bool:
+    used = kept.streams if kept else None
+    reader, writer = used or await asyncio.open_connection(address, port)
+    if kept:
+        kept.streams = None
+    try:
+        writer.write(message)
+        await _read(reader, answer)
+        if kept and answer.headers.get("connection") != "close":
+            kept.streams = reader, writer
+    except (OSError, asyncio.IncompleteReadError):
+        if kept and used and not answer.status:
+            kept.renewed += 1
+            return True
+        raise
+    finally:
+        if not (kept and kept.streams):
+            writer.close()
+    return False
 
 
 async def _read(reader: asyncio.StreamReader, answer: Answer) -> None:
@@ -121,20 +149,28 @@ def _arrived(answer: Answer, piece: bytes) -> None:
 
 @asynccontextmanager
 async def crowd(
-    port: int, clients: int, wish: dict[str, Any] | None = None, pause: float = 0, timeout: float = 20
+    port: int,
+    clients: int,
+    wish: dict[str, Any] | None = None,
+    pause: float = 0,
+    timeout: float = 20,
+    kept: Sequence[Kept] = (),
 ) -> AsyncIterator[list[Answer]]:
-    """So many clients, each asking again as soon as it has its answer, until the block ends; then all are waited for."""
+    """So many clients, each asking again as soon as it has its answer, until the block ends; then all are waited for.
+
+    `kept`: one for each client that keeps its connection.
+    """
     answers: list[Answer] = []
     over = asyncio.Event()
 
-    async def one() -> None:
+    async def one(own: Kept | None) -> None:
         while not over.is_set():
-            answers.append(await ask(port, wish or {}, timeout=timeout))
+            answers.append(await ask(port, wish or {}, timeout=timeout, kept=own))
             await asyncio.sleep(pause)
 
     async with asyncio.TaskGroup() as group:
-        for _client in range(clients):
-            group.create_task(one())
+        for _client, own in itertools.zip_longest(range(clients), kept):
+            group.create_task(one(own))
         try:
             yield answers
         finally:

@@ -74,12 +74,12 @@ class Books:
         slowest = max(answer.seconds for answer in self.answers)
         good = len(self.answers) - self.failed.total()
         return (
-            f"{what:<36} {len(self.answers):6} {good:8} {self.failed.total():6} {len(self.lost):5} "
+            f"{what:<52} {len(self.answers):6} {good:8} {self.failed.total():6} {len(self.lost):5} "
             f"{len(self.doubled):7}  {offered} {slowest:7.2f}  {failed}"
         )
 
 
 COLUMNS = (
-    f"{'':<36} {'sent':>6} {'answered':>8} {'failed':>6} {'lost':>5} {'doubled':>7}  {'offered to both':13} "
+    f"{'':<52} {'sent':>6} {'answered':>8} {'failed':>6} {'lost':>5} {'doubled':>7}  {'offered to both':13} "
     f"{'slowest':>5}  why failed"
 )

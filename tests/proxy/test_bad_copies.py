@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible_collections.gb10.vllm.tests.proxy.client import crowd
+from ansible_collections.gb10.vllm.tests.proxy.client import Kept, crowd
 from ansible_collections.gb10.vllm.tests.proxy.copies import FAULTS, PIECES_BEFORE_CUT, Blackhole, Copy
 from ansible_collections.gb10.vllm.tests.proxy.nginx_site import Site
 from ansible_collections.gb10.vllm.tests.proxy.stories import COLUMNS, Books, story
@@ -61,7 +61,7 @@ async def test_one_bad_copy(
                 await asyncio.sleep(SECONDS)
             books = await Books.of(site, [*plain, *streams], good, other)
     table(HEADING, books.line(what), COLUMNS)
-    assert set(books.failed) <= told
+    assert set(books.failed) == told
     assert not books.lost
     assert not books.doubled
     assert books.share(1) < most
@@ -70,17 +70,25 @@ async def test_one_bad_copy(
     assert {len(answer.arrivals) for answer in streams if answer.why == "cut"} <= {PIECES_BEFORE_CUT}
 
 
+@pytest.mark.parametrize("keep", [pytest.param(False, id="anew"), pytest.param(True, id="kept")])
 @story
-async def test_twenty_reloads(table: Callable[..., None]) -> None:
+async def test_twenty_reloads(keep: bool, table: Callable[..., None]) -> None:
+    kept = [Kept() for _client in range(8 if keep else 0)]
     async with Copy("spark1") as first, Copy("spark2") as second:
         with Site([first, second]) as site:
             await asyncio.to_thread(site.set_members, [first, second])
-            async with crowd(site.port, 4, {"seconds": 0.05}) as plain, crowd(site.port, 4, STREAM) as streams:
+            async with (
+                crowd(site.port, 4, {"seconds": 0.05}, kept=kept[:4]) as plain,
+                crowd(site.port, 4, STREAM, kept=kept[4:]) as streams,
+            ):
                 slowest = max([await asyncio.to_thread(site.reload) for _reload in range(20)])
             books = await Books.of(site, [*plain, *streams], first, second)
-    table(HEADING, books.line("is well, 20 reloads"), COLUMNS)
+    renewed = sum(own.renewed for own in kept)
+    what = f", kept connections ({renewed} renewed)" if keep else ""
+    table(HEADING, books.line(f"is well, 20 reloads{what}"), COLUMNS)
     assert not books.failed
     assert not books.lost
     assert not books.doubled
+    assert set((first.received + second.received).values()) == {1}
     assert slowest < 2
     assert {len(answer.arrivals) for answer in streams} == {5}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ansible_collections.gb10.vllm.tests.proxy.client import at_once, failures, shares
+from ansible_collections.gb10.vllm.tests.proxy.client import ask, at_once, failures, shares
 from ansible_collections.gb10.vllm.tests.proxy.copies import Copy
 from ansible_collections.gb10.vllm.tests.proxy.nginx_site import Site
 from ansible_collections.gb10.vllm.tests.proxy.stories import story, until
@@ -31,6 +31,22 @@ async def test_eight_and_eight(table: Callable[..., None]) -> None:
             pids = len(site.workers().live)
     table(HEADING, line("all at once", shares(answers)), COLUMNS)
     assert pids == 8
+    assert shares(answers) == {"spark1": 8, "spark2": 8}
+
+
+@story
+async def test_long_and_short_in_turn(table: Callable[..., None]) -> None:
+    """Whoever only takes turns gives all the long ones to one copy."""
+    async with Copy("spark1") as first, Copy("spark2") as second:
+        with Site([first, second], workers=8) as site:
+            await asyncio.to_thread(site.set_members, [first, second])
+            long = []
+            for _pair in range(16):
+                long.append(asyncio.create_task(ask(site.port, {"seconds": 2})))
+                await until(lambda: first.running + second.running == len(long), "the long one runs")
+                assert (await ask(site.port, {})).good
+            answers = await asyncio.gather(*long)
+    table(HEADING, line("each followed by a short one", shares(answers)), COLUMNS)
     assert shares(answers) == {"spark1": 8, "spark2": 8}
 
 
