@@ -89,12 +89,13 @@ helper:
   type: bool
 counts:
   description:
-    - What the helper has counted since it started, empty without the helper.
+    - What the helper has counted since the hold was declared with another O(why), or since it started. Empty without the helper.
     - C(waiting) now, C(held) in all, of these C(released), C(gone) (hung up), C(too_long) and C(ended) (503 because the hold ended);
-      never held were C(full), C(too_large) and C(not_declared). C(longest_seconds) is the longest wait that is over.
+      never held were C(full), C(too_large) and C(not_declared). C(turned_away) is the sum of C(too_long), C(ended), C(full) and C(too_large).
+      C(longest_seconds) is the longest wait that is over.
   returned: success
   type: dict
-  sample: {waiting: 0, held: 41, released: 41, gone: 0, too_long: 0, ended: 0, full: 0, too_large: 0, not_declared: 3, longest_seconds: 9.3}
+  sample: {waiting: 0, held: 41, released: 41, gone: 0, too_long: 0, ended: 0, full: 0, too_large: 0, turned_away: 0, not_declared: 3, longest_seconds: 9.3}
 """
 
 import json

@@ -73,6 +73,12 @@ def admitted() -> set[str]:
     return set(re.findall(r"^server [^#\n]*;  # (\S+)$", text, re.M))
 
 
+def waiting() -> int:
+    """How many requests wait at the proxy."""
+    answer = lab.on("proxy1", "curl --silent --unix-socket /run/gb10-vllm-hold.sock http://hold/")
+    return int(json.loads(answer)["waiting"])
+
+
 def lock() -> dict[str, Any] | None:
     text = lab.on("proxy1", f"cat {ROLLOUTS}/lock.json 2>/dev/null || true")
     return json.loads(text) if text.strip() else None

@@ -91,7 +91,7 @@ def test_cutover_to_copies_under_load(records: Path) -> None:
     assert figures["requests"]["before"].keys() == {"200"}
     assert figures["requests"]["after"].keys() == {"200"}
     assert figures["copies"]["after"].keys() == {"spark1", "spark2"}, "both copies answer"
-    assert set(figures["requests"]["during"]) <= {"200", "503"}, "an honest 503 with Retry-After, never a bare 502"
+    assert set(figures["requests"]["during"]) <= {"200"}, "whoever came while no copy served has waited"
     assert figures["gate_to_first_200_seconds"] <= MOST_SECONDS_TO_FIRST_ANSWER
     assert figures["window_seconds"] >= figures["engine_start_seconds"] > 0
 

@@ -19,6 +19,8 @@ import observe
 import site_of_lab as lab
 
 # What is not under test waits no longer than a lost host needs to be noticed.
+# Who has a request on a host that is cut off does not wait for ever.
+CLIENTS = ("--timeout", "60")
 SITE = lab.Site("stand-in", {"vllm_topology": "replicated", "vllm_gate_deadline_seconds": 20, "vllm_stop_seconds": 60})
 # A stop that lasts, so that there is time to pull the cable in the middle of it.
 SLOW_STOP = "/etc/systemd/system/vllm.service.d/99-slow-stop.conf"

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.gb10.vllm.tests.proxy.nginx_site import ROLE
 
 sys.path.insert(0, str(ROLE / "files"))
-from gb10_vllm_hold import Bounds, Hold, armed_until
+from gb10_vllm_hold import Bounds, Hold, declaration
 
 
 def hold(waiting: int = 0, **bounds: float) -> Hold:
@@ -80,11 +80,17 @@ def test_a_copy_that_goes_again_stops_the_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "until"),
-    [('{"until": 12.5, "why": "x"}', 12.5), ("", 0), ("[]", 0), ('{"until": "soon"}', 0), ('{"why": 1}', 0)],
+    ("text", "declared"),
+    [
+        ('{"until": 12.5, "why": "x"}', (12.5, "x")),
+        ("", (0, "")),
+        ("[]", (0, "")),
+        ('{"until": "soon", "why": "x"}', (0, "")),
+        ('{"until": 12.5}', (0, "")),
+    ],
 )
-def test_a_declaration_that_cannot_be_read_is_none(tmp_path: Path, text: str, until: float) -> None:
+def test_a_declaration_that_cannot_be_read_is_none(tmp_path: Path, text: str, declared: tuple[float, str]) -> None:
     file = tmp_path / "hold.json"
-    assert armed_until(file) == 0
+    assert declaration(file) == (0, "")
     file.write_text(text)
-    assert armed_until(file) == until
+    assert declaration(file) == declared

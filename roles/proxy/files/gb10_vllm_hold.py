@@ -12,7 +12,7 @@ If this process dies, nginx asks again, on the socket that systemd keeps open me
 A rollout declares the hold by a file (module gb10.vllm.proxy_hold) that says until when. Without it, after that time, above
 the bounds, or when a request has waited its time, the answer is `@gb10_vllm_unavailable` at once. Released is when the
 proxy itself answers /health from a copy several times in a row: first a few requests, then twice as many each second.
-`GET /` on the same socket gives the counts as JSON.
+`GET /` on the same socket gives the counts since this rollout's declaration as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 RELEASED, UNAVAILABLE = "@gb10_vllm_released", "@gb10_vllm_unavailable"
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.05
 # A reload has old and new workers side by side for a moment; so many looks in a row reach only new ones.
 GOOD_LOOKS = 3
 BIGGEST_QUESTION = 8192
@@ -99,17 +99,23 @@ class Hold:
         self._released += len(batch)
         return batch
 
+    def forget(self) -> None:
+        """Count from here on; who waits already is counted as held."""
+        self.counts.clear()
+        self.counts["held"], self.longest = len(self.waiting), 0.0
+
     def idle(self) -> None:
         """Nobody waits: the next hold begins with nothing known about the proxy."""
         self._good, self._released_since = 0, None
 
 
-def armed_until(path: Path) -> float:
-    """Until when the hold is declared, in seconds since the epoch; 0 when it is not or the file cannot be read."""
+def declaration(path: Path) -> tuple[float, str]:
+    """Until when the hold is declared, in seconds since the epoch, and what for; 0 when it is not or cannot be read."""
     try:
-        return float(json.loads(path.read_text(encoding="utf-8"))["until"])
+        declared = json.loads(path.read_text(encoding="utf-8"))
+        return float(declared["until"]), str(declared["why"])
     except (OSError, ValueError, KeyError, TypeError):
-        return 0.0
+        return 0.0, ""
 
 
 class Server:
@@ -120,9 +126,15 @@ class Server:
         self.answers: dict[int, asyncio.Future[str]] = {}
         self.numbers = iter(range(1, 1 << 62))
         self.arrival = asyncio.Event()
+        self.why = ""
 
     def armed(self) -> bool:
-        return armed_until(self.declared) > time.time()
+        """Whether requests may wait now. Another rollout begins with new counts."""
+        until, why = declaration(self.declared)
+        if until and why != self.why:
+            self.why = why
+            self.hold.forget()
+        return until > time.time()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One question of nginx, or of the module."""
@@ -161,11 +173,13 @@ class Server:
             del self.answers[number]
 
     def status(self) -> dict[str, Any]:
+        armed = self.armed()
         return {
-            "armed": self.armed(),
+            "armed": armed,
             "waiting": len(self.hold.waiting),
             "longest_seconds": round(self.hold.longest, 3),
             **{name: self.hold.counts[name] for name in COUNTS},
+            "turned_away": sum(self.hold.counts[name] for name in TURNED_AWAY),
         }
 
     async def watch(self) -> None:
@@ -202,7 +216,8 @@ class Server:
         return status.split()[1:2] == [b"200"]
 
 
-COUNTS = ("held", "released", "gone", "too_long", "ended", "full", "too_large", "not_declared")
+TURNED_AWAY = ("too_long", "ended", "full", "too_large")
+COUNTS = ("held", "released", "gone", *TURNED_AWAY, "not_declared")
 
 
 def _parse(question: bytes) -> tuple[str, dict[str, str]]:

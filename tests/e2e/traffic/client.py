@@ -179,7 +179,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     add("--stop-file", type=Path, help="end when this file exists")
     add("--grace", type=float, default=30.0, help="seconds for open requests at the end")
     add("--retries", type=int, default=openai.DEFAULT_MAX_RETRIES, help="of the SDK")
-    add("--timeout", type=float, default=60.0, help="of one HTTP request, in seconds")
+    add("--timeout", type=float, default=600.0, help="of one HTTP request, in seconds; the SDK's own")
     add("--max-tokens", type=int, default=16)
     add("--streamed", choices=("half", "all"), default="half")
     add("--prompt", default="What is the capital of France? Answer with one word.")

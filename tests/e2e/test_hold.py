@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A switch under load without a failed request: what comes while no copy serves waits at the proxy. Beside it the same without."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import observe
+import pytest
+import site_of_lab as lab
+
+SITE = lab.Site(
+    "stand-in",
+    {
+        "vllm_environment_overrides": {"STANDIN_LOAD_SECONDS": "4"},
+        "vllm_gate_deadline_seconds": 20,
+        "vllm_soak_seconds": 1,
+    },
+)
+HELPER = "systemctl show gb10-vllm-hold.service --property=MainPID --value"
+
+
+def sent_since(records: Path, since: int) -> list[dict[str, Any]]:
+    """All that was sent, also what waits still: an answer to a later request is no proof of an answer to an earlier one."""
+    observe.answered_more(records, 50)
+    return observe.read(records)[since:]
+
+
+@pytest.fixture(scope="module")
+def records(hosts: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Clients as people have them: the OpenAI SDK with its own timeout and retries."""
+    SITE.must_play("cutover", variables={"vllm_topology": "split"})
+    out = tmp_path_factory.mktemp("traffic") / "requests.jsonl"
+    with lab.clients(out, "--rate", "10"):
+        observe.answered_more(out, 25)
+        yield out
+
+
+def test_a_switch_fails_no_request_although_helper_and_nginx_are_disturbed(records: Path) -> None:
+    began, before = time.time(), len(observe.read(records))
+    with lab.meanwhile(SITE.must_play, "cutover", variables={"vllm_topology": "replicated"}) as play:
+        lab.wait_for(lambda: observe.happened("withdrawn", "spark1", began) or play.done(), 300, "the window begins")
+        killed = lab.on("proxy1", HELPER).strip()
+        lab.on("proxy1", f"kill -9 {killed}; for n in 1 2 3; do nginx -s reload; done")
+    sent = sent_since(records, before)
+    end = lab.journal()[-1]
+    print(
+        f"\nrequests over a switch with the hold: {Counter(str(entry['status']) for entry in sent)}, {end['requests']}"
+    )
+    assert [entry for entry in sent if not entry["complete"]] == []
+    assert sum(entry["retries"] for entry in sent) == 0, "the SDK did not even have to try again"
+    assert end["step"] == "end"
+    assert end["requests"]["held"] > 20, "the helper that was killed had forgotten those before"
+    assert end["requests"]["turned_away"] == 0
+    assert lab.on("proxy1", HELPER).strip() not in ("0", killed), "systemd has started it again"
+    assert lab.on("proxy1", "ls /var/lib/gb10-vllm-proxy").strip() == "", "the hold is over with its rollout"
+
+
+def test_the_same_without_the_hold_sends_clients_away(records: Path) -> None:
+    before = len(observe.read(records))
+    SITE.must_play("rollback", variables={"vllm_hold_requests": False})
+    sent = sent_since(records, before)
+    attempts = Counter(str(status) for entry in sent for _time, status in entry["attempts"])
+    print(f"\nthe same without the hold, by HTTP attempt: {attempts}")
+    assert attempts["503"] > 0
+    assert set(attempts) == {"200", "503"}, "honest all the same"
