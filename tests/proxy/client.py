@@ -142,9 +142,11 @@ async def _read(reader: asyncio.StreamReader, answer: Answer) -> None:
     await reader.readuntil(b"\r\n")
 
 
-def _arrived(answer: Answer, piece: bytes) -> None:
-    answer.body += piece
-    answer.arrivals.append(time.monotonic() - answer.begun)
+def _arrived(answer: Answer, data: bytes) -> None:
+    """Events of a stream count one by one, however they were packed on their way."""
+    stream = answer.headers.get("content-type", "").startswith("text/event-stream")
+    answer.body += data
+    answer.arrivals += [time.monotonic() - answer.begun] * (data.count(b"\n\n") if stream else 1)
 
 
 @asynccontextmanager

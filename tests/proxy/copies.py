@@ -4,7 +4,8 @@
 """Copies that behave as they are told: an asyncio HTTP server per copy, and an address that drops packets.
 
 A request says in its JSON body what it wants: {"seconds": 2} an answer after that time, {"stream": true, "pieces": 5,
-"gap": 0.1} pieces of a stream. The copy's own `fault` overrides that and can be changed at any moment.
+"gap": 0.1} pieces of a stream, with "until_closed" in HTTP/1.0's manner, without chunks. The copy's own `fault` overrides
+that and can be changed at any moment.
 """
 
 from __future__ import annotations
@@ -117,18 +118,23 @@ class Copy:
             await asyncio.sleep(wish.get("seconds", 0))
             await whole(writer, 200, {"copy": self.name, "request_id": request})
             return True
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunked = not wish.get("until_closed")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")
+        writer.write(b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"Connection: close\r\n\r\n")
         for number in range(wish.get("pieces", 5)):
             if self.fault == "cut" and number == PIECES_BEFORE_CUT:
                 await asyncio.sleep(0.02)  # what was sent has to arrive before the reset overtakes it
                 reset(writer)
                 raise ConnectionResetError
             text = b"data: %d %.6f\n\n" % (number, time.monotonic())
-            writer.write(b"%x\r\n%s\r\n" % (len(text), text))
+            writer.write(b"%x\r\n%s\r\n" % (len(text), text) if chunked else text)
             await writer.drain()
             await asyncio.sleep(wish.get("gap", 0))
-        writer.write(b"0\r\n\r\n")
-        await writer.drain()
+        if chunked:
+            writer.write(b"0\r\n\r\n")
+            await writer.drain()
+        else:
+            writer.close()
         return True
 
 

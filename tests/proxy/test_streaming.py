@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from ansible_collections.gb10.vllm.tests.proxy.client import ask, failures
 from ansible_collections.gb10.vllm.tests.proxy.copies import Copy
 from ansible_collections.gb10.vllm.tests.proxy.nginx_site import Site, wait_for
@@ -16,20 +17,24 @@ from ansible_collections.gb10.vllm.tests.proxy.stories import story, until
 HEADING = "streams"
 
 
+@pytest.mark.parametrize("until_closed", [pytest.param(False, id="chunks"), pytest.param(True, id="until-closed")])
 @story
-async def test_pieces_come_as_they_are_sent(table: Callable[..., None]) -> None:
+async def test_pieces_come_as_they_are_sent(until_closed: bool, table: Callable[..., None]) -> None:
     async with Copy("spark1") as copy:
         with Site([copy]) as site:
             await asyncio.to_thread(site.set_members, [copy])
-            answer = await ask(site.port, {"stream": True, "pieces": 10, "gap": 0.1})
+            wish = {"stream": True, "pieces": 10, "gap": 0.1, "until_closed": until_closed}
+            answer = await ask(site.port, wish)
     # Each piece carries when it was sent, on the same clock.
     sent = [float(line.split()[2]) - answer.begun for line in answer.body.decode().splitlines() if line]
     late = [arrived - left for arrived, left in zip(answer.arrivals, sent, strict=True)]
     table(
         HEADING,
-        f"10 pieces, one every 100 ms: the latest came {max(late) * 1000:.1f} ms after it was sent; not compressed",
+        f"10 pieces, one every 100 ms, {'until closed' if until_closed else 'in chunks'}: the latest came "
+        f"{max(late) * 1000:.1f} ms after it was sent; not compressed",
     )
     assert not failures([answer])
+    assert len(late) == 10
     assert max(late) < 0.05
     assert "content-encoding" not in answer.headers
 
