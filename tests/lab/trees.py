@@ -14,7 +14,7 @@ from shell import build, content_key, remove_leftovers, step
 
 HOST_PACKAGES = (
     "systemd,systemd-sysv,dbus,python3,python3-apt,sudo,openssh-server,iproute2,procps,nginx-light,nftables,curl,"
-    "ca-certificates,docker.io,iptables,less,libnuma1,libgomp1"
+    "ca-certificates,docker.io,iptables,keepalived,less,libnuma1,libgomp1"
 )
 IMAGE_PACKAGES = "python3,libstdc++6,libnuma1,libgomp1,bash"
 
@@ -22,7 +22,7 @@ IMAGE_PACKAGES = "python3,libstdc++6,libnuma1,libgomp1,bash"
 # keys and ids are given to each host by the lab.
 HOST_CUSTOMIZATION = """
 chroot "$1" systemctl enable systemd-networkd.service docker.service ssh.service
-chroot "$1" systemctl disable nginx.service nftables.service apt-daily.timer apt-daily-upgrade.timer \
+chroot "$1" systemctl disable keepalived.service nginx.service nftables.service apt-daily.timer apt-daily-upgrade.timer \
   dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer 2>/dev/null || true
 rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/nginx/sites-enabled/default "$1"/etc/resolv.conf
 mkdir -p "$1"/models "$1"/opt/vllm "$1"/var/log/journal "$1"/etc/docker "$1"/root/.ssh
