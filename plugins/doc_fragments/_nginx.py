@@ -42,4 +42,14 @@ options:
         With a long time clients are turned away although the copy is well again.
       - If not set, the time that the role set for all servers is used.
     type: int
+  weight:
+    description:
+      - The share of this server relative to the others. Range 1 to 100.
+      - If not set, the weight that the role set for the copy of this name is used, else 1.
+    type: int
+  max_conns:
+    description:
+      - How many requests this server has at once at most; there is no queue in front of it, what no server can take gets 503. Range 0 (no limit) to 65535.
+      - If not set, the number that the role set for the copy of this name is used, else 0.
+    type: int
 """

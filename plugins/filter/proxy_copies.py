@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError, canonical, is_own_listener
+from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
+    NginxError,
+    canonical,
+    check_limits,
+    is_own_listener,
+    split,
+)
 
 DOCUMENTATION = r"""
 name: proxy_copies
@@ -22,6 +28,7 @@ description:
   - Makes the table that the proxy's configuration needs from the hosts of a group and their variables.
   - C(vllm_address) (else C(ansible_host), else the inventory name) must be an IP address, because nginx looks names up only when it reloads.
   - Fails with the host and the variable for an address that does not parse, one that two hosts share, and one that is the proxy's own.
+  - C(vllm_proxy_weight) and C(vllm_proxy_max_conns) of a host are its share of the requests.
 positional: hostvars
 options:
   _input:
@@ -50,6 +57,14 @@ options:
     type: list
     elements: str
     default: []
+  weight:
+    description: The weight of a host that does not set C(vllm_proxy_weight).
+    type: int
+    default: 1
+  max_conns:
+    description: The cap of a host that does not set C(vllm_proxy_max_conns), 0 for none.
+    type: int
+    default: 0
 """
 
 EXAMPLES = r"""
@@ -60,7 +75,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One entry per host, with C(name), C(server) (C(IP:PORT)) and C(pattern) (the server as a regular expression).
+  description: One entry per host, with C(name), C(server) (C(IP:PORT)), C(pattern) (the server as a regular expression), C(weight) and C(max_conns).
   type: list
   elements: dict
 """
@@ -73,7 +88,9 @@ def proxy_copies(
     listen_port: int = 0,
     listen_address: str = "",
     own_addresses: list[str] | None = None,
-) -> list[dict[str, str]]:
+    weight: int = 1,
+    max_conns: int = 0,
+) -> list[dict[str, Any]]:
     """One checked entry per engine host, in the order of the inventory."""
     owners: dict[str, str] = {}
     copies = []
@@ -89,13 +106,22 @@ def proxy_copies(
             raise AnsibleFilterError(f"{where}: {error}. Set vllm_address of {name} to its IP address.") from None
         if server in owners:
             raise AnsibleFilterError(f"{where}: {owners[server]} has the same address. Correct vllm_address of one.")
-        local = address in (own_addresses or []) or address.startswith("127.")
+        local = address in (own_addresses or []) or split(server)[0].is_loopback
         if is_own_listener(server, [(listen_address, listen_port)], local):
             raise AnsibleFilterError(
                 f"{where}: the proxy itself listens there. Change vllm_proxy_port ({listen_port}) or the address."
             )
         owners[server] = name
-        copies.append({"name": name, "server": server, "pattern": re.escape(server)})
+        share = {
+            "weight": variables.get("vllm_proxy_weight", weight),
+            "max_conns": variables.get("vllm_proxy_max_conns", max_conns),
+        }
+        for key, value in share.items():
+            try:
+                check_limits(**{key: int(value)})
+            except (NginxError, ValueError) as error:
+                raise AnsibleFilterError(f"host {name}, vllm_proxy_{key} '{value}': {error}") from None
+        copies.append({"name": name, "server": server, "pattern": re.escape(server), **share})
     return copies
 
 

@@ -13,12 +13,15 @@ import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 MARK = "# gb10.vllm membership: "
 MAX_FAILS = range(0, 11)
 FAIL_TIMEOUT = range(1, 11)
+WEIGHT = range(1, 101)
+MAX_CONNS = range(0, 65536)
+USUAL_SHARE = {"weight": 1, "max_conns": 0}
 
 # nginx refuses an upstream without a server. A lone `down` server is never contacted: every request ends at once with
 # "no live upstreams", which the role's configuration turns into the 503 that clients can retry.
@@ -35,21 +38,27 @@ class NginxError(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """One admitted copy; limits of its own only where they differ from those of the file."""
+    """One admitted copy; limits and a share of its own only where they differ from what the file says for it."""
 
     name: str
     server: str
     max_fails: int | None = None
     fail_timeout_seconds: int | None = None
+    weight: int | None = None
+    max_conns: int | None = None
 
 
 @dataclass(frozen=True)
 class Membership:
-    """The content of servers.conf: the limits for every server, and the admitted servers sorted by name."""
+    """The content of servers.conf: the limits for every server, and the admitted servers sorted by name.
+
+    `shares` has the weight and the cap of copies, admitted or not, by name; so they outlive a withdrawal.
+    """
 
     max_fails: int = 2
     fail_timeout_seconds: int = 3
     servers: tuple[Server, ...] = ()
+    shares: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def canonical(server: str) -> str:
@@ -79,25 +88,56 @@ def split(server: str) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, i
     return address, int(match[3])
 
 
-def check_limits(max_fails: int | None, fail_timeout_seconds: int | None) -> None:
+def check_limits(
+    max_fails: int | None = None,
+    fail_timeout_seconds: int | None = None,
+    weight: int | None = None,
+    max_conns: int | None = None,
+) -> None:
     """Bounds of nginx's own marks: with a long fail_timeout nginx turns clients away from a copy that is well again."""
     for name, value, bounds in (
         ("max_fails", max_fails, MAX_FAILS),
         ("fail_timeout_seconds", fail_timeout_seconds, FAIL_TIMEOUT),
+        ("weight", weight, WEIGHT),
+        ("max_conns", max_conns, MAX_CONNS),
     ):
         if value is not None and value not in bounds:
             raise NginxError(f"{name} is {value}, must be {bounds[0]} to {bounds[-1]}")
 
 
+def shares(copies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Weight and cap by name, of those copies that have something else than the usual share."""
+    wanted = {}
+    for copy in copies:
+        share = {"weight": int(copy.get("weight") or 1), "max_conns": int(copy.get("max_conns") or 0)}
+        check_limits(**share)
+        if share != USUAL_SHARE:
+            wanted[str(copy["name"])] = share
+    return wanted
+
+
+def share_of(membership: Membership, entry: Server) -> tuple[int, int]:
+    """Weight and cap of a server: its own, else those that the file has for its name."""
+    said = {**USUAL_SHARE, **membership.shares.get(entry.name, {})}
+    return (
+        said["weight"] if entry.weight is None else entry.weight,
+        said["max_conns"] if entry.max_conns is None else entry.max_conns,
+    )
+
+
 def render(membership: Membership) -> str:
     """The whole text of servers.conf."""
     document = asdict(membership)
+    if not document["shares"]:
+        del document["shares"]
     document["servers"] = [{k: v for k, v in s.items() if v is not None} for s in document["servers"]]
     lines = [f"{MARK}{json.dumps(document, sort_keys=True)}\n{_NOTICE}"]
     for entry in membership.servers:
         fails = membership.max_fails if entry.max_fails is None else entry.max_fails
         timeout = entry.fail_timeout_seconds or membership.fail_timeout_seconds
-        lines.append(f"server {entry.server} max_fails={fails} fail_timeout={timeout}s;  # {entry.name}\n")
+        weight, max_conns = share_of(membership, entry)
+        extra = (f" weight={weight}" if weight != 1 else "") + (f" max_conns={max_conns}" if max_conns else "")
+        lines.append(f"server {entry.server} max_fails={fails} fail_timeout={timeout}s{extra};  # {entry.name}\n")
     return "".join(lines) if membership.servers else lines[0] + _NOBODY
 
 
@@ -112,6 +152,8 @@ def parse(text: str, path: str) -> Membership:
         membership = Membership(servers=servers, **document)
         for entry in servers:
             canonical(entry.server)
+        for limits in membership.shares.values():
+            check_limits(**limits)
     except (ValueError, TypeError, KeyError, AttributeError, NginxError) as error:
         raise NginxError(
             f"{path} was not written by this collection or is damaged ({error}); "
@@ -124,7 +166,7 @@ def admit(membership: Membership, wanted: Server) -> Membership:
     """With this server, in place of an earlier one of the same name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:-]*", wanted.name):
         raise NginxError(f"name '{wanted.name}' is not a plain inventory name")
-    check_limits(wanted.max_fails, wanted.fail_timeout_seconds)
+    check_limits(wanted.max_fails, wanted.fail_timeout_seconds, wanted.weight, wanted.max_conns)
     wanted = replace(wanted, server=canonical(wanted.server))
     others = [entry for entry in membership.servers if entry.name != wanted.name]
     for entry in others:

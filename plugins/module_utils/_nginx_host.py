@@ -42,6 +42,9 @@ POLL_SECONDS = 0.01
 DRAIN_POLL_SECONDS = 0.05
 SERVERS = "gb10-vllm/servers.conf"
 SITE = "conf.d/gb10-vllm.conf"
+KEYS = "gb10-vllm/keys.conf"
+# Files that are for root only; nginx reads its configuration as root.
+PRIVATE = frozenset({KEYS})
 _BIGGEST_CONFIG_FILE = 1 << 20
 
 
@@ -60,6 +63,10 @@ class Nginx:
             return (self.conf_dir / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
+
+    def is_open(self, name: str) -> bool:
+        """Can others read a file that is for root only?"""
+        return name in PRIVATE and bool((self.conf_dir / name).stat().st_mode & 0o077)
 
     @contextmanager
     def lock(self, seconds: float = 60) -> Iterator[None]:
@@ -163,7 +170,7 @@ class Nginx:
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 stream.write(text)
                 stream.flush()
-                os.fchmod(stream.fileno(), 0o644)
+                os.fchmod(stream.fileno(), _mode(name))
                 os.fsync(stream.fileno())
             os.replace(temporary, path)
         except BaseException:
@@ -243,6 +250,10 @@ _HOW_TO_INCLUDE = {
     "modules-enabled": "add `include modules-enabled/*.conf;` to its first lines, outside every block",
     "gb10-vllm": "run the role gb10.vllm.proxy on this host first",
 }
+
+
+def _mode(name: str) -> int:
+    return 0o600 if name in PRIVATE else 0o644
 
 
 def _mirror(source: Path, copy: Path, tops: tuple[str, str], shadow: str, rewrite: Callable[[bytes], bytes]) -> None:

@@ -33,15 +33,18 @@ OPTIONS: dict[str, Any] = {
     "server": {"type": "str"},
     "max_fails": {"type": "int"},
     "fail_timeout_seconds": {"type": "int"},
+    "weight": {"type": "int"},
+    "max_conns": {"type": "int"},
     "reload_seconds": {"type": "int", "default": 10},
     "conf_dir": {"type": "path", "default": "/etc/nginx"},
     "pid_file": {"type": "path", "default": "/run/nginx.pid"},
 }
+LIMITS = ("max_fails", "fail_timeout_seconds", "weight", "max_conns")
 
 
 def _check(params: dict[str, Any]) -> None:
     """Everything that can be refused without looking at the host."""
-    check_limits(params["max_fails"], params["fail_timeout_seconds"])
+    check_limits(**{name: params.get(name) for name in LIMITS})
     for name, low, high in (("drain_seconds", 0, 86400), ("reload_seconds", 1, 300)):
         if not low <= params[name] <= high:
             raise NginxError(f"{name} is {params[name]}, must be {low} to {high}")
@@ -72,7 +75,7 @@ def _wanted(params: dict[str, Any], before: Membership, site: str) -> Membership
         raise NginxError(
             f"server {server} is the proxy's own address, requests would go in circles; give the address of the copy"
         )
-    return admit(before, Server(params["name"], server, params["max_fails"], params["fail_timeout_seconds"]))
+    return admit(before, Server(params["name"], server, **{name: params.get(name) for name in LIMITS}))
 
 
 def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:

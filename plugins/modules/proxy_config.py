@@ -19,9 +19,9 @@ description:
     The module waits for the proof that every worker which accepts connections is a new one. Without it the old files are put back,
     and the module fails with the error line of nginx.
   - Creates the list of admitted servers without a server if there is none. An existing list keeps its servers; only the limits
-    O(max_fails) and O(fail_timeout_seconds) are brought up to date.
+    O(max_fails) and O(fail_timeout_seconds) and the shares of O(copies) are brought up to date.
   - Reads the configuration of nginx and the process table. Changes only the files named in O(files) and C(gb10-vllm/servers.conf)
-    in O(conf_dir). Never touches another site, and never starts or stops nginx.
+    and C(gb10-vllm/keys.conf) in O(conf_dir). Never touches another site, and never starts or stops nginx.
 options:
   files:
     description: The files that make up the configuration.
@@ -45,6 +45,26 @@ options:
     description: How long nginx leaves out a server that failed, in seconds. Range 1 to 10.
     type: int
     default: 3
+  copies:
+    description:
+      - The share of each copy, with the keys C(name), C(weight) (1 to 100) and C(max_conns) (0, which is no limit, to 65535). Further keys are ignored.
+      - They are kept beside the list, so a copy has its share whenever it is admitted.
+    type: list
+    elements: dict
+    default: []
+  api_keys:
+    description:
+      - The keys of which clients have to send one, in the header C(Authorization) as C(Bearer KEY); each 16 to 256 characters long. Several are valid at once.
+      - Kept in C(gb10-vllm/keys.conf), which only root can read; a diff shows digests of them. Without a key the file is removed.
+      - The files in O(files) have to include that file and use its variables C($gb10_vllm_key) (a digest of the client's key, or empty) and
+        C($gb10_vllm_engine_authorization).
+    type: list
+    elements: str
+    default: []
+  engine_api_key:
+    description: The key that the proxy sends to the engines in place of the client's; empty for none. Only with O(api_keys).
+    type: str
+    default: ""
 extends_documentation_fragment:
   - gb10.vllm._attributes
   - gb10.vllm._nginx
@@ -95,14 +115,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.vllm.plugins.module_utils import _nginx_keys
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
     Membership,
     NginxError,
     check_limits,
     parse,
     render,
+    shares,
 )
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SERVERS, Nginx
+from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import KEYS, PRIVATE, SERVERS, Nginx
 
 
 def _wanted(params: dict[str, Any], nginx: Nginx) -> dict[str, str | None]:
@@ -111,7 +133,9 @@ def _wanted(params: dict[str, Any], nginx: Nginx) -> dict[str, str | None]:
     check_limits(**limits)
     text = nginx.read(SERVERS)
     membership = Membership() if text is None else parse(text, f"{nginx.conf_dir}/{SERVERS}")
-    wanted: dict[str, str | None] = {SERVERS: render(replace(membership, **limits))}
+    membership = replace(membership, **limits, shares=shares(params["copies"]))
+    wanted: dict[str, str | None] = {SERVERS: render(membership)}
+    wanted[KEYS] = _nginx_keys.render(params["api_keys"], params["engine_api_key"])
     for entry in params["files"]:
         path = PurePosixPath(entry["path"])
         if path.is_absolute() or ".." in path.parts or str(path) in wanted:
@@ -120,17 +144,26 @@ def _wanted(params: dict[str, Any], nginx: Nginx) -> dict[str, str | None]:
     return wanted
 
 
+def _shown(name: str, text: str | None) -> str:
+    return _nginx_keys.shown(text) if name in PRIVATE else text or ""
+
+
 def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     wanted = _wanted(params, nginx)
     before = {name: nginx.read(name) for name in wanted}
-    changes = {name: text for name, text in wanted.items() if before[name] != text}
+    changes = {name: text for name, text in wanted.items() if before[name] != text or (text and nginx.is_open(name))}
     result: dict[str, Any] = {
         "changed": bool(changes),
         "tested": False,
         "reloaded_at": None,
         "running": nginx.master() is not None,
         "diff": [
-            {"before": before[name] or "", "after": text or "", "before_header": name, "after_header": name}
+            {
+                "before": _shown(name, before[name]),
+                "after": _shown(name, text),
+                "before_header": name,
+                "after_header": name,
+            }
             for name, text in changes.items()
         ],
     }
@@ -166,6 +199,9 @@ def main() -> None:
             "files": {"type": "list", "elements": "dict", "required": True, "options": file_spec},
             "max_fails": {"type": "int", "default": 2},
             "fail_timeout_seconds": {"type": "int", "default": 3},
+            "copies": {"type": "list", "elements": "dict", "default": []},
+            "api_keys": {"type": "list", "elements": "str", "default": [], "no_log": True},
+            "engine_api_key": {"type": "str", "default": "", "no_log": True},
             "reload_seconds": {"type": "int", "default": 10},
             "conf_dir": {"type": "path", "default": "/etc/nginx"},
             "pid_file": {"type": "path", "default": "/run/nginx.pid"},

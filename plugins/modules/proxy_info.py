@@ -75,6 +75,12 @@ admitted:
     fail_timeout_seconds:
       description: For how many seconds nginx leaves it out.
       type: int
+    weight:
+      description: Its share relative to the others.
+      type: int
+    max_conns:
+      description: How many requests it has at once at most, 0 for no limit.
+      type: int
 running:
   description: Whether nginx is running.
   returned: success
@@ -104,7 +110,14 @@ connections:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx import Membership, NginxError, Workers, canonical, parse
+from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
+    Membership,
+    NginxError,
+    Workers,
+    canonical,
+    parse,
+    share_of,
+)
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SERVERS, SITE, Nginx
 
 
@@ -125,6 +138,7 @@ def run(params: dict[str, Any]) -> dict[str, Any]:
                 "server": entry.server,
                 "max_fails": membership.max_fails if entry.max_fails is None else entry.max_fails,
                 "fail_timeout_seconds": entry.fail_timeout_seconds or membership.fail_timeout_seconds,
+                **dict(zip(("weight", "max_conns"), share_of(membership, entry), strict=True)),
             }
             for entry in membership.servers
         ],

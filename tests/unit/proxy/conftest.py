@@ -114,7 +114,7 @@ class Proxy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port, self.inner_port = free_port(), free_port()
         self.places = {"conf_dir": str(folder), "pid_file": str(folder / "nginx.pid")}
         self.nginx = Nginx(**self.places, program=NGINX)
         for name in ("conf.d", "modules-enabled", "tmp"):
@@ -137,6 +137,7 @@ class Proxy:
             "vllm_proxy_conf_dir": str(self.folder),
             "vllm_proxy_listen_address": "127.0.0.1",
             "vllm_proxy_port": self.port,
+            "vllm_proxy_inner_port": self.inner_port,
             "vllm_proxy_access_log": str(self.folder / "access.log"),
             "__vllm_proxy_unavailable": internal["__vllm_proxy_unavailable"],
             "__vllm_proxy_copies": [
@@ -150,6 +151,7 @@ class Proxy:
     def configure(self, site: str, check: bool = False, program: str | None = NGINX, **params: Any) -> dict[str, Any]:
         """Run proxy_config."""
         values = {"max_fails": 2, "fail_timeout_seconds": 3, "reload_seconds": 5, **self.places}
+        values |= {"copies": [], "api_keys": [], "engine_api_key": ""}
         values["files"] = [{"path": SITE, "content": site}]
         return proxy_config.run(values | params, check, program)
 

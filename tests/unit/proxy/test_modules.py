@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SERVERS, SITE
+from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import KEYS, SERVERS, SITE
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -197,6 +197,8 @@ def test_without_a_running_nginx_the_list_is_written_and_it_says_so(proxy: Any, 
         ({"server": "198.51.100.1"}, "not of the form IP:PORT"),
         ({"fail_timeout_seconds": 3600}, "fail_timeout_seconds is 3600, must be 1 to 10"),
         ({"max_fails": 11}, "max_fails is 11, must be 0 to 10"),
+        ({"weight": 0}, "weight is 0, must be 1 to 100"),
+        ({"max_conns": 70000}, "max_conns is 70000, must be 0 to 65535"),
         ({"drain_seconds": -1}, "drain_seconds is -1, must be 0 to 86400"),
         ({"reload_seconds": 0}, "reload_seconds is 0, must be 1 to 300"),
         ({"name": "spark1; }"}, "is not a plain inventory name"),
@@ -252,3 +254,51 @@ def test_an_empty_text_removes_the_file(proxy: Any, copies: list[Any]) -> None:
     assert proxy.configure("", files=[limit | {"content": ""}, site])["changed"] is True
     assert not (proxy.folder / limit["path"]).exists()
     assert proxy.configure("", files=[limit | {"content": ""}, site])["changed"] is False
+
+
+def test_keys_are_for_root_only_and_in_no_output(proxy: Any, copies: list[Any]) -> None:
+    proxy.server("spark1", copies[0].address)
+    key, engine = "aKeyOfTheClients01", "the-engines-own"
+    site = proxy.site(copies, vllm_proxy_api_keys=[key])
+    result = proxy.configure(site, api_keys=[key], engine_api_key=engine)
+    path = proxy.folder / KEYS
+    assert (result["changed"], path.stat().st_mode & 0o777) == (True, 0o600)
+    assert key in path.read_text()
+    for secret in (key, engine):
+        assert secret not in str(result)
+    assert "# keys: " in str(result["diff"])
+    assert proxy.request("GET", "/v1/models")[0] == 401
+    assert proxy.request("GET", "/v1/models", Authorization=f"Bearer {key}")[0] == 200
+
+    assert proxy.configure(site, api_keys=[key], engine_api_key=engine)["changed"] is False
+    path.chmod(0o644)
+    assert proxy.configure(site, api_keys=[key], engine_api_key=engine)["changed"] is True
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    proxy.configure(proxy.site(copies))
+    assert not path.exists()
+    assert proxy.request("GET", "/v1/models")[0] == 200
+
+
+def test_a_key_that_the_site_does_not_ask_for_is_refused(proxy: Any, copies: list[Any]) -> None:
+    kept = tree(proxy.folder)
+    with pytest.raises(NginxError, match=r"does not include .*keys\.conf, so it would have no effect"):
+        proxy.configure(proxy.site(copies), api_keys=["aKeyOfTheClients01"])
+    assert tree(proxy.folder) == kept
+
+
+def test_shares_are_kept_beside_the_list_and_brought_up_to_date(proxy: Any, copies: list[Any]) -> None:
+    share = [{"name": "spark1", "weight": 3, "max_conns": 8, "server": "ignored"}]
+    proxy.configure(proxy.site(copies), copies=share)
+    proxy.server("spark1", copies[0].address)
+    assert (
+        f"server {copies[0].address} max_fails=2 fail_timeout=3s weight=3 max_conns=8;"
+        in (proxy.folder / SERVERS).read_text()
+    )
+    assert (proxy.info()["admitted"][0]["weight"], proxy.info()["admitted"][0]["max_conns"]) == (3, 8)
+    proxy.server("spark1", None, "withdrawn")
+    assert proxy.configure(proxy.site(copies), copies=share)["changed"] is False
+    proxy.server("spark1", copies[0].address)
+    assert proxy.info()["admitted"][0]["weight"] == 3
+    proxy.server("spark1", copies[0].address, weight=1, max_conns=0)
+    assert f"server {copies[0].address} max_fails=2 fail_timeout=3s;" in (proxy.folder / SERVERS).read_text()

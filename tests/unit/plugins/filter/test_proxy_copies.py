@@ -21,12 +21,22 @@ def test_addresses_come_from_the_most_specific_variable() -> None:
         "198.51.100.3": {},
         "six": {"vllm_address": "2001:DB8::1"},
     }
-    assert proxy_copies(list(hostvars), hostvars) == [
+    copies = proxy_copies(list(hostvars), hostvars)
+    assert [{key: copy[key] for key in ("name", "server", "pattern")} for copy in copies] == [
         {"name": "spark1", "server": "198.51.100.1:8001", "pattern": r"198\.51\.100\.1:8001"},
         {"name": "spark2", "server": "198.51.100.2:8000", "pattern": r"198\.51\.100\.2:8000"},
         {"name": "198.51.100.3", "server": "198.51.100.3:8000", "pattern": r"198\.51\.100\.3:8000"},
         {"name": "six", "server": "[2001:db8::1]:8000", "pattern": r"\[2001:db8::1\]:8000"},
     ]
+
+
+def test_a_share_is_the_hosts_own_else_the_one_for_all() -> None:
+    hostvars = {
+        "a": {"vllm_address": "198.51.100.1", "vllm_proxy_weight": 3},
+        "b": {"vllm_address": "198.51.100.2", "vllm_proxy_max_conns": 0},
+    }
+    copies = proxy_copies(list(hostvars), hostvars, max_conns=16)
+    assert [(copy["weight"], copy["max_conns"]) for copy in copies] == [(3, 16), (1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +51,9 @@ def test_addresses_come_from_the_most_specific_variable() -> None:
         ),
         ({"a": {"vllm_address": "198.51.100.7", "vllm_port": 8080}}, "the proxy itself listens there.*vllm_proxy_port"),
         ({"a": {"vllm_address": "127.0.0.1", "vllm_port": 8080}}, "the proxy itself listens there"),
+        ({"a": {"vllm_address": "::1", "vllm_port": 8080}}, "the proxy itself listens there"),
+        ({"a": {"vllm_address": "198.51.100.1", "vllm_proxy_weight": 0}}, "host a, vllm_proxy_weight '0'.*1 to 100"),
+        ({"a": {"vllm_address": "198.51.100.1", "vllm_proxy_max_conns": "x"}}, "host a, vllm_proxy_max_conns 'x'"),
     ],
 )
 def test_an_address_that_cannot_work_is_refused_by_host_and_variable(hostvars: dict[str, Any], message: str) -> None:

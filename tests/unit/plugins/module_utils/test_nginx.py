@@ -66,6 +66,38 @@ def test_the_list_reads_back_what_it_says() -> None:
     }
 
 
+def test_a_copy_keeps_its_share_while_it_is_away_and_may_get_another_one() -> None:
+    shares = nginx.shares([{"name": "a", "weight": 2, "max_conns": 16}, {"name": "b", "weight": 1, "max_conns": 0}])
+    assert shares == {"a": {"weight": 2, "max_conns": 16}}
+    membership = nginx.admit(Membership(shares=shares), Server("a", "198.51.100.1:8000"))
+    membership = nginx.admit(membership, Server("b", "198.51.100.2:8000", weight=5))
+    text = nginx.render(membership)
+    assert [line for line in text.splitlines() if line.startswith("server")] == [
+        "server 198.51.100.1:8000 max_fails=2 fail_timeout=3s weight=2 max_conns=16;  # a",
+        "server 198.51.100.2:8000 max_fails=2 fail_timeout=3s weight=5;  # b",
+    ]
+    assert nginx.parse(text, "x") == membership
+    away = nginx.parse(nginx.render(nginx.withdraw(membership, "a")), "x")
+    assert nginx.admit(away, Server("a", "198.51.100.1:8000")) == membership
+
+
+def test_without_a_share_nothing_is_said_of_it() -> None:
+    text = nginx.render(nginx.admit(Membership(), Server("a", "198.51.100.1:8000")))
+    assert "weight" not in text
+    assert "shares" not in text
+
+
+@pytest.mark.parametrize(
+    ("copy", "reason"),
+    [({"weight": 101}, "weight is 101, must be 1 to 100"), ({"max_conns": -1}, "max_conns is -1, must be 0 to 65535")],
+)
+def test_a_share_that_is_none_is_refused(copy: dict[str, int], reason: str) -> None:
+    with pytest.raises(NginxError, match=reason):
+        nginx.shares([{"name": "a", **copy}])
+    with pytest.raises(NginxError, match=reason):
+        nginx.admit(Membership(), Server("a", "198.51.100.1:8000", **copy))
+
+
 def test_an_empty_list_has_one_server_that_is_never_contacted() -> None:
     text = nginx.render(Membership())
     assert [line for line in text.splitlines() if not line.startswith("#")] == ["server 127.0.0.1:1 down;"]
