@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -20,8 +22,21 @@ SITE = lab.Site(
         "vllm_environment_overrides": {"STANDIN_LOAD_SECONDS": "4"},
         "vllm_gate_deadline_seconds": 20,
         "vllm_soak_seconds": 1,
+        # Also on a machine so busy that the window is three times as long.
+        "vllm_proxy_hold_requests": 1024,
     },
 )
+# vLLM's own bench client, on the proxy's host; it tells its requests by their id.
+ID = "bench-hold-"
+BENCH = (
+    "HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 PYTHONPATH=/opt/vllm/current/site-packages "
+    "python3 -c 'from vllm.entrypoints.cli.main import main; main()' bench serve --backend openai-chat "
+    "--base-url http://127.0.0.1:8080 --endpoint /v1/chat/completions --model tiny --tokenizer /models/tiny "
+    "--dataset-name random --random-input-len 16 --random-output-len 8 --request-rate 4 "
+    f"--request-id-prefix {ID} --disable-tqdm --num-prompts "
+)
+PROMPTS = 320
+LOG = "/var/log/nginx/gb10-vllm.access.log"
 HELPER = "systemctl show gb10-vllm-hold.service --property=MainPID --value"
 
 
@@ -36,24 +51,39 @@ def records(hosts: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Clients as people have them: the OpenAI SDK with its own timeout and retries."""
     SITE.must_play("cutover", variables={"vllm_topology": "split"})
     out = tmp_path_factory.mktemp("traffic") / "requests.jsonl"
-    with lab.clients(out, "--rate", "10"):
+    with lab.clients(out):
         observe.answered_more(out, 25)
         yield out
 
 
+def of_bench() -> list[dict[str, Any]]:
+    """What the proxy's log says of the requests of the bench client."""
+    lines = lab.on("proxy1", f"grep {ID} {LOG} || true").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def test_a_switch_fails_no_request_although_helper_and_nginx_are_disturbed(records: Path) -> None:
     began, before = time.time(), len(observe.read(records))
-    with lab.meanwhile(SITE.must_play, "cutover", variables={"vllm_topology": "replicated"}) as play:
+    with (
+        lab.meanwhile(lab.on, "proxy1", f"{BENCH} {PROMPTS} 2>&1", timeout=600) as bench,
+        lab.meanwhile(SITE.must_play, "cutover", variables={"vllm_topology": "replicated"}) as play,
+    ):
         lab.wait_for(lambda: observe.happened("withdrawn", "spark1", began) or play.done(), 300, "the window begins")
         killed = lab.on("proxy1", HELPER).strip()
         lab.on("proxy1", f"kill -9 {killed}; for n in 1 2 3; do nginx -s reload; done")
     sent = sent_since(records, before)
     end = lab.journal()[-1]
+    waited = [entry for entry in of_bench() if entry["seconds"] > 1]
+    figures = re.findall(r"^(?:Successful|Failed) requests: +\d+", bench.result(), re.M)
     print(
-        f"\nrequests over a switch with the hold: {Counter(str(entry['status']) for entry in sent)}, {end['requests']}"
+        f"\nOpenAI SDK over a switch with the hold: {Counter(str(entry['status']) for entry in sent)}, {end['requests']}"
     )
+    print(f"vLLM's bench client: {', '.join(figures)}; {len(waited)} of them waited")
     assert [entry for entry in sent if not entry["complete"]] == []
     assert sum(entry["retries"] for entry in sent) == 0, "the SDK did not even have to try again"
+    assert {entry["status"] for entry in of_bench()} == {200}
+    assert re.search(rf"Successful requests: +{PROMPTS} *$", bench.result(), re.M)
+    assert waited, "the bench client was there during the window"
     assert end["step"] == "end"
     assert end["requests"]["held"] > 20, "the helper that was killed had forgotten those before"
     assert end["requests"]["turned_away"] == 0
