@@ -16,7 +16,7 @@ from ansible_collections.gb10.vllm.tests.proxy.nginx_site import Site
 from ansible_collections.gb10.vllm.tests.proxy.stories import COLUMNS, Books, story
 
 HEADING = "spark1 is well, spark2 is not; 8 clients, each one request after the other"
-SECONDS = 2
+SECONDS = 1.5
 STREAM = {"stream": True, "pieces": 5, "gap": 0.02}
 # A silent copy is given up after two seconds instead of an hour, and nothing is offered to another copy so late.
 SHORT = {"vllm_proxy_read_timeout_seconds": 2, "vllm_proxy_next_upstream_timeout_seconds": 1}

@@ -15,7 +15,7 @@ from ansible_collections.gb10.vllm.tests.proxy.stories import story, until
 
 HEADING = "16 long requests, two copies, 8 workers"
 COLUMNS = f"{'':<66} spark1 spark2"
-LONG = {"stream": True, "pieces": 20, "gap": 0.1}
+LONG = {"stream": True, "pieces": 15, "gap": 0.1}
 
 
 def line(what: str, counts: dict[str, int]) -> str:
@@ -42,7 +42,7 @@ async def test_long_and_short_in_turn(table: Callable[..., None]) -> None:
             await asyncio.to_thread(site.set_members, [first, second])
             long = []
             for _pair in range(16):
-                long.append(asyncio.create_task(ask(site.port, {"seconds": 2})))
+                long.append(asyncio.create_task(ask(site.port, {"seconds": 1.5})))
                 await until(lambda: first.running + second.running == len(long), "the long one runs")
                 assert (await ask(site.port, {})).good
             answers = await asyncio.gather(*long)
@@ -95,8 +95,10 @@ async def test_after_a_return_that_nobody_announced(table: Callable[..., None]) 
             await second.stop()
             before = await at_once(site.port, 4, {"seconds": 0.1})
             await second.start()
-            late = await at_once(site.port, 16, {"seconds": 2.5}, every=0.3)
-    table(HEADING, line("a killed copy is back, nobody says so; one every 0.3 s, each 2.5 s", shares(late)), COLUMNS)
+            late = await at_once(site.port, 22, {"seconds": 1.5}, every=0.25)
+    table(
+        HEADING, line("a killed copy is back, nobody says so; 22, one every 0.25 s, each 1.5 s", shares(late)), COLUMNS
+    )
     assert shares(before) == {"spark1": 4}
     assert not failures(late)
     assert shares(late)["spark2"] >= 1
