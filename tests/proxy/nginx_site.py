@@ -107,7 +107,11 @@ class Site:
         self.members = _nginx.Membership(limits["vllm_proxy_max_fails"], limits["vllm_proxy_fail_timeout_seconds"])
         self.text = text
         self.process: subprocess.Popen[bytes] | None = None
-        self._lay_out(workers)
+        try:
+            self._lay_out(workers)
+        except BaseException:  # a template that cannot be rendered leaves nothing behind
+            shutil.rmtree(self.folder)
+            raise
 
     def _lay_out(self, workers: int) -> None:
         for name in ("conf.d", "modules-enabled", "gb10-vllm", "run", "tmp"):
