@@ -9,14 +9,16 @@ import asyncio
 import json
 import ssl
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.gb10.vllm.plugins.module_utils import _nginx_keys
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import KEYS
-from ansible_collections.gb10.vllm.tests.proxy.client import Answer, ask, at_once, crowd, failures
+from ansible_collections.gb10.vllm.tests.proxy.client import Answer, ask, at_once, crowd, failures, shares
 from ansible_collections.gb10.vllm.tests.proxy.copies import Copy
+from ansible_collections.gb10.vllm.tests.proxy.hold_helper import Helper
 from ansible_collections.gb10.vllm.tests.proxy.nginx_site import Site
 from ansible_collections.gb10.vllm.tests.proxy.stories import story, until
 from ansible_collections.gb10.vllm.tests.unit.certificates import make
@@ -197,6 +199,37 @@ def open_site() -> Any:
     with Site([copy], workers=1) as site:
         site.set_members([copy])
         yield site, copy
+
+
+@story
+async def test_who_has_a_key_may_wait_and_the_engine_gets_its_own_key_then_too() -> None:
+    async with Copy("spark1") as copy:
+        with (
+            Keyed([copy], vllm_proxy_api_keys=[OLD], vllm_proxy_connections_per_client=2) as site,
+            Helper(site) as helper,
+        ):
+            helper.arm()
+            assert (await ask(site.port, {})).status == 401
+            waiting = [asyncio.create_task(with_key(site, OLD)) for _request in range(2)]
+            await asyncio.to_thread(helper.wait_for_waiting, 2)
+            # Who waits is counted.
+            assert (await with_key(site, OLD)).status == 429
+            await asyncio.to_thread(site.admit, copy)
+            assert [(await answer).copy for answer in waiting] == ["spark1", "spark1"]
+            assert copy.headers["authorization"] == f"Bearer {ENGINE}"
+
+
+@story
+async def test_a_copy_has_its_share_and_not_more_than_its_cap() -> None:
+    async with Copy("spark1") as first, Copy("spark2") as second:
+        with Site([first, second], workers=4) as site:
+            site.members = replace(site.members, shares={"spark1": {"weight": 3, "max_conns": 0}})
+            await asyncio.to_thread(site.set_members, [first, second])
+            assert shares(await at_once(site.port, 16, {"seconds": 0.7})) == {"spark1": 12, "spark2": 4}
+            site.members = replace(site.members, shares={name: {"max_conns": 2} for name in ("spark1", "spark2")})
+            await asyncio.to_thread(site.reload)
+            capped = await at_once(site.port, 6, {"seconds": 0.5})
+    assert (shares(capped), failures(capped)) == ({"spark1": 2, "spark2": 2}, {"503 no_copy_admitted": 2})
 
 
 @story
