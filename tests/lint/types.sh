@@ -9,5 +9,6 @@ mypy --config-file "$settings" -p ansible_collections.gb10.vllm.plugins
 for folder in tests/lab tests/e2e tests/lint; do
     (cd "$folder" && MYPYPATH=. mypy --config-file "$settings" ./*.py)
 done
+mypy --config-file "$settings" -p ansible_collections.gb10.vllm.tests.proxy
 mypy --config-file "$settings" tests/standin/vllm_standin.py
 mypy --config-file "$settings" roles/proxy/files/gb10_vllm_hold.py

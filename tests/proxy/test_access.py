@@ -139,7 +139,7 @@ async def test_the_inner_server_needs_no_key_and_passes_the_engines_on() -> None
 @story
 async def test_too_many_in_a_second_is_a_429_that_clients_can_retry() -> None:
     async with Copy("spark1") as copy:
-        limits = {"vllm_proxy_rate_limit_per_second": 2, "vllm_proxy_rate_limit_burst": 4}
+        limits: dict[str, Any] = {"vllm_proxy_rate_limit_per_second": 2, "vllm_proxy_rate_limit_burst": 4}
         with Keyed([copy], vllm_proxy_api_keys=[OLD, NEW], **limits) as site:
             await asyncio.to_thread(site.set_members, [copy])
             answers = await asyncio.gather(*(with_key(site, OLD) for _request in range(12)))
@@ -251,7 +251,7 @@ async def test_https_with_the_given_certificate(tmp_path: Path) -> None:
 @story
 async def test_a_session_stays_on_its_copy_and_moves_only_when_that_is_gone() -> None:
     async with Copy("spark1") as first, Copy("spark2") as second:
-        with Site([first, second], vllm_proxy_affinity_header="X-Session-Id") as site:  # type: ignore[arg-type]
+        with Site([first, second], vllm_proxy_affinity_header="X-Session-Id") as site:
             nobody = await ask(site.port, {})
             assert (nobody.status, nobody.json["error"]["code"]) == (503, "no_copy_admitted")
             await asyncio.to_thread(site.set_members, [first, second])

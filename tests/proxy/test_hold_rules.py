@@ -12,11 +12,11 @@ import pytest
 from ansible_collections.gb10.vllm.tests.proxy.nginx_site import ROLE
 
 sys.path.insert(0, str(ROLE / "files"))
-from gb10_vllm_hold import Bounds, Hold, declaration
+from gb10_vllm_hold import Bounds, Hold, declaration  # type: ignore[import-not-found]
 
 
 def hold(waiting: int = 0, **bounds: float) -> Hold:
-    made = Hold(Bounds(**{"requests": 10, "body_bytes": 1000, "seconds": 60, "first_releases": 4, **bounds}))  # type: ignore[arg-type]
+    made = Hold(Bounds(**{"requests": 10, "body_bytes": 1000, "seconds": 60, "first_releases": 4, **bounds}))
     for number in range(waiting):
         made.enter(number, waited=0, now=0)
     return made
