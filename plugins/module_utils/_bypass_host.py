@@ -24,6 +24,7 @@ SKIPPED_FOLDERS = {
     "dist-packages",
     "node_modules",
     "__pycache__",
+    ".ansible",
     ".git",
     ".cache",
     "ssl",

@@ -76,6 +76,8 @@ def test_files_are_named_by_line_and_never_shown(audit: Any, port: int, tmp_path
     (tmp_path / "batch/large.yaml").write_text("#" * 2000 + f"\nurl: http://192.0.2.11:{port}\n")
     (tmp_path / "link.yaml").symlink_to("batch/config.yaml")
     (tmp_path / ".bash_history").write_text(f"curl 192.0.2.11:{port}\n")
+    (tmp_path / ".ansible/tmp").mkdir(parents=True)
+    (tmp_path / ".ansible/tmp/AnsiballZ_bypass_audit.py").write_text(f"'192.0.2.11', {port}\n")
     (tmp_path / "gb10-vllm").mkdir()
     (tmp_path / "gb10-vllm/own.conf").write_text(f"server 192.0.2.11:{port};\n")
     result = audit(host="proxy1", file_kib=1, accept=["*/gb10-vllm*"])
