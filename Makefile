@@ -58,7 +58,7 @@ contract: $(READY) ## the same assertions for the stand-in and for the real engi
 	pytest tests/contract tests/memory
 
 molecule: $(READY) ## stories of the roles, on lab hosts
-	tests/molecule.sh proxy firewall engine
+	tests/molecule.sh proxy service_address firewall engine
 
 e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_KILL_SAMPLE=all: every kill)
 	pytest -s tests/e2e

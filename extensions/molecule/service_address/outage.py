@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How long clients go without an answer: `outage.py URL COMMAND...` runs the command under load; prints one JSON object.
 
-A request of its own every 30 ms, whatever became of the earlier ones. The time without an answer is the longest one between two answers
-that came one after the other, so it is what a client feels, not what a log says.
+A request of its own every 30 ms, whatever became of the earlier ones. The time without an answer is counted from when the latest request
+was sent that had an answer, to the next answer: so it is rather too long than too short, also where this program gets its turns late.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ class Load:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.answered: list[float] = []
+        # When each answer came, and when its request had been sent.
+        self.answered: list[tuple[float, float]] = []
         self.failures: collections.Counter[str] = collections.Counter()
         self.running = threading.Event()
         self.senders: list[threading.Thread] = []
 
     def ask(self) -> None:
         """One request."""
+        sent = time.monotonic()
         try:
             with urllib.request.urlopen(self.url, timeout=PATIENCE) as response:
                 response.read()
-            self.answered.append(time.monotonic())
+            self.answered.append((time.monotonic(), sent))
         except OSError as error:
             self.failures[str(getattr(error, "reason", error))] += 1
 
@@ -54,7 +56,7 @@ class Load:
 
     def answers_for(self, seconds: float, since: float) -> bool:
         """Have answers come for this long without a gap as long as half of it?"""
-        times = [since, *(at for at in sorted(self.answered) if at > since)]
+        times = [since, *(at for at, _sent in sorted(self.answered) if at > since)]
         gaps = [at for before, at in zip(times, times[1:], strict=False) if at - before > seconds / 2]
         return times[-1] - (gaps[-1] if gaps else since) >= seconds and time.monotonic() - times[-1] < seconds / 2
 
@@ -67,6 +69,16 @@ def wait_calm(load: Load, since: float, seconds: float) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def without_answer(answered: list[tuple[float, float]], since: float) -> float:
+    """The longest time without an answer that ended later than this."""
+    longest, latest = 0.0, min((sent for _at, sent in answered), default=since)
+    for at, sent in sorted(answered):
+        if at > since:
+            longest = max(longest, at - latest)
+        latest = max(latest, sent)
+    return longest
 
 
 def main(url: str, command: list[str]) -> dict[str, object]:
@@ -86,12 +98,11 @@ def main(url: str, command: list[str]) -> dict[str, object]:
         sender.join()
     for thread in load.senders:
         thread.join()
-    times = [at for at in sorted(load.answered) if at > began - 1]
-    gaps = [at - earlier for earlier, at in zip(times, times[1:], strict=False)]
     return {
         "answered_before": before,
         "answered_after": after,
-        "seconds_without_answer": round(max(gaps), 2) if gaps else None,
+        "seconds_without_answer": round(without_answer(load.answered, began), 2),
+        "slowest_answer": round(max((at - sent for at, sent in load.answered), default=0), 2),
         "requests": len(load.senders),
         "answered": len(load.answered),
         "failures": load.failures,
