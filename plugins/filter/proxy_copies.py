@@ -52,6 +52,10 @@ options:
     description: The address on which the proxy listens, empty for all.
     type: str
     default: ""
+  inner_port:
+    description: The port on 127.0.0.1 on which the proxy listens for its own host.
+    type: int
+    default: 0
   own_addresses:
     description: The addresses of the proxy host.
     type: list
@@ -90,6 +94,7 @@ def proxy_copies(
     own_addresses: list[str] | None = None,
     weight: int = 1,
     max_conns: int = 0,
+    inner_port: int = 0,
 ) -> list[dict[str, Any]]:
     """One checked entry per engine host, in the order of the inventory."""
     owners: dict[str, str] = {}
@@ -107,9 +112,10 @@ def proxy_copies(
         if server in owners:
             raise AnsibleFilterError(f"{where}: {owners[server]} has the same address. Correct vllm_address of one.")
         local = address in (own_addresses or []) or split(server)[0].is_loopback
-        if is_own_listener(server, [(listen_address, listen_port)], local):
+        if is_own_listener(server, [(listen_address, listen_port), ("127.0.0.1", inner_port)], local):
             raise AnsibleFilterError(
-                f"{where}: the proxy itself listens there. Change vllm_proxy_port ({listen_port}) or the address."
+                f"{where}: the proxy itself listens there. Change vllm_proxy_port ({listen_port}), "
+                f"vllm_proxy_inner_port ({inner_port}) or the address."
             )
         owners[server] = name
         share = {

@@ -52,13 +52,14 @@ def test_a_share_is_the_hosts_own_else_the_one_for_all() -> None:
         ({"a": {"vllm_address": "198.51.100.7", "vllm_port": 8080}}, "the proxy itself listens there.*vllm_proxy_port"),
         ({"a": {"vllm_address": "127.0.0.1", "vllm_port": 8080}}, "the proxy itself listens there"),
         ({"a": {"vllm_address": "::1", "vllm_port": 8080}}, "the proxy itself listens there"),
+        ({"a": {"vllm_address": "127.0.0.1", "vllm_port": 8079}}, r"the proxy itself.*vllm_proxy_inner_port \(8079\)"),
         ({"a": {"vllm_address": "198.51.100.1", "vllm_proxy_weight": 0}}, "host a, vllm_proxy_weight '0'.*1 to 100"),
         ({"a": {"vllm_address": "198.51.100.1", "vllm_proxy_max_conns": "x"}}, "host a, vllm_proxy_max_conns 'x'"),
     ],
 )
 def test_an_address_that_cannot_work_is_refused_by_host_and_variable(hostvars: dict[str, Any], message: str) -> None:
     with pytest.raises(AnsibleFilterError, match=message):
-        proxy_copies(list(hostvars), hostvars, listen_port=8080, own_addresses=["198.51.100.7"])
+        proxy_copies(list(hostvars), hostvars, listen_port=8080, inner_port=8079, own_addresses=["198.51.100.7"])
 
 
 def test_the_same_host_may_carry_proxy_and_copy() -> None:
