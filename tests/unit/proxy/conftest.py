@@ -98,6 +98,8 @@ class Copy:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
+        # An `accept` that finds nobody after all must not keep `shutdown` waiting for ever.
+        self.server.socket.settimeout(1)
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def stop(self) -> None:

@@ -39,7 +39,17 @@ class Server:
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = int(self.socket.getsockname()[1])
         self.asked: list[str] = []
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def end(self) -> None:
+        """A close alone would leave the thread in `accept`, on a port that still listens, beside all later tests."""
+        if self.socket.fileno() < 0:
+            return
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        self.socket.close()
 
     def serve(self) -> None:
         while True:
@@ -63,7 +73,7 @@ def serve() -> Iterator[Callable[..., Server]]:
 
     yield start
     for server in servers:
-        server.socket.close()
+        server.end()
 
 
 @pytest.fixture
@@ -206,7 +216,7 @@ def test_five_megabytes(serve: Any, read: Any) -> None:
 
 def test_nobody_answers(read: Any, serve: Any) -> None:
     server = serve(lambda: b"")
-    server.socket.close()
+    server.end()
     found = read(server)
     assert (found["state"], found["reason"]) == ("absent", "no answer: Connection refused")
 
