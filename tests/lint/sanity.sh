@@ -25,6 +25,6 @@ cp tests/lint/get_pip.py "$cache/get_pip_$number.py"
 
 python=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 (cd "$tree" && ansible-test sanity --local --python "$python" --color no)
-# Some tests ask the stand-in, which is no part of the collection.
-copy tests/standin
+# Some tests ask the stand-in, which is no part of the collection, or want certificates.
+copy tests/standin tests/unit/certificates.py
 (cd "$tree" && ansible-test units --local --python "$python" --color no)
