@@ -13,8 +13,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Address: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 
 LISTEN = "0A"
 # SYN_SENT too: a client that a firewall keeps out is one that wants to walk past. The last ones are being closed, or were just now.

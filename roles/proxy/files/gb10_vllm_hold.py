@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright: (c) 2026, gb10.vllm contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -247,7 +246,7 @@ async def serve(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--declared", required=True, help="the file by which a rollout declares the hold")
     parser.add_argument("--port", type=int, required=True, help="the inner port of the proxy on 127.0.0.1")
     parser.add_argument("--socket", default="gb10-vllm-hold.sock", help="where to listen when systemd passes no socket")

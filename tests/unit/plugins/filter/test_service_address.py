@@ -34,7 +34,7 @@ LINKS = [link("lo", "127.0.0.1/8"), {}, link("lan0", "192.0.2.21/24"), link("cx7
 
 def plan(wanted: str = "192.0.2.50/24", **options: Any) -> dict[str, Any]:
     given = {"names": ["p1", "p2"], "hostvars": HOSTS, "host": "p1", "links": LINKS, "others": ["e1"], **options}
-    result: dict[str, Any] = service_address(given.pop("names"), given.pop("hostvars"), wanted=wanted, **given)
+    result: dict[str, Any] = service_address(wanted=wanted, **given)
     return result
 
 

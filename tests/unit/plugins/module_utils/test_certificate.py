@@ -43,7 +43,7 @@ def test_a_bad_one_is_refused_by_name(tmp_path: Path, kind: dict[str, Any], name
 
 def test_two_files_that_do_not_belong_together(tmp_path: Path) -> None:
     certificate, own = make(tmp_path, "llm.example.org")
-    _, other = make(tmp_path, "llm.example.org", called="other")
+    other = make(tmp_path, "llm.example.org", called="other")[1]
     for key, words in (
         (other, f"the key {other} does not belong to the certificate {certificate}"),
         (tmp_path / "none", "none cannot be read: No such file or directory"),
