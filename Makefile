@@ -32,8 +32,8 @@ test: $(READY) ## everything that CI runs
 	$(MAKE) contract
 	$(MAKE) e2e
 
-test-all: ## the same with every kill of the controller, not only today's sample
-	GB10_KILL_SAMPLE=all $(MAKE) test
+test-all: ## the same with every story and every kill of the controller, not only today's
+	GB10_STORIES=all GB10_KILL_SAMPLE=all $(MAKE) test
 
 # These two go well side by side: one keeps a core busy, the other mostly waits for the lab's hosts.
 test-code:
@@ -70,8 +70,8 @@ contract: $(READY) ## the same assertions for the stand-in and for the real engi
 molecule: $(READY) ## stories of the roles, on lab hosts
 	tests/molecule.sh proxy service_address firewall engine
 
-e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_KILL_SAMPLE=all: every kill)
-	pytest -s tests/e2e
+e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_STORIES=all GB10_KILL_SAMPLE=all: every one)
+	GB10_STORIES=$${GB10_STORIES:-today} pytest -s tests/e2e
 
 bench-plan: $(READY) ## the memory plan against figures from public logs (OBSERVATIONS=FILE for others)
 	python tests/benchmarks/bench_plan.py $(if $(OBSERVATIONS),--observations $(OBSERVATIONS))

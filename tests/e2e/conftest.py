@@ -5,13 +5,15 @@
 
 The first failed test ends the session. The stories of the real engine come first, each on new hosts; those of the stand-in then
 share their hosts, and each of them begins by bringing the site into the state it wants. GB10_E2E_KEEP=1 keeps the hosts as they
-are, for a story that is being written.
+are, for a story that is being written. GB10_STORIES=today leaves out every second of the stories that are marked as rotating,
+other ones each day.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,9 +27,21 @@ import site_of_lab as lab
 REAL = ("test_cutover", "test_memory_refusal")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A stable sort: hosts that stories share are not taken away in between."""
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "rotating: one of several that are alike; CI tells half of them, other ones each day"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A stable sort: hosts that stories share are not taken away in between. Then, if asked for, today's half."""
     items.sort(key=lambda item: item.path.stem not in REAL)
+    if os.environ.get("GB10_STORIES") == "today":
+        rotating = [item for item in items if item.get_closest_marker("rotating")]
+        left_out = rotating[int(time.time() // 86400) % 2 :: 2]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+        print("\nnot today: " + ", ".join(item.name for item in left_out))
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:

@@ -78,6 +78,7 @@ def test_copies_are_renewed_one_after_the_other_without_a_failed_request(records
     )
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_a_bad_release_is_taken_back_and_the_other_copy_is_not_touched(fault: Fault, records: Path) -> None:
     good, before, sent = observe.current("spark1"), observe.previous("spark1"), len(observe.read(records))

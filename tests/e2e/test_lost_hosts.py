@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import observe
+import pytest
 import site_of_lab as lab
 
-# What is not under test waits no longer than a lost host needs to be noticed.
 # Who has a request on a host that is cut off does not wait for ever.
 CLIENTS = ("--timeout", "60")
+# What is not under test waits no longer than a lost host needs to be noticed.
 SITE = lab.Site("stand-in", {"vllm_topology": "replicated", "vllm_gate_deadline_seconds": 20, "vllm_stop_seconds": 60})
 # A stop that lasts, so that there is time to pull the cable in the middle of it.
 SLOW_STOP = "/etc/systemd/system/vllm.service.d/99-slow-stop.conf"
@@ -69,6 +70,7 @@ def finished(releases: dict[str, str], copies: tuple[str, ...] = observe.HOSTS) 
     observe.must_serve(copies)
 
 
+@pytest.mark.rotating
 def test_lost_before_the_rollout_nothing_begins(records: Path) -> None:
     journals = observe.journals()
     lab.lab("kill", "spark2")
@@ -86,6 +88,7 @@ def test_lost_before_the_rollout_nothing_begins(records: Path) -> None:
     lab.wait_for(lambda: {observe.ask().copy for _number in range(4)} == set(observe.HOSTS), 120, "both serve again")
 
 
+@pytest.mark.rotating
 def test_lost_during_its_stop_and_finished_by_resume(records: Path) -> None:
     sent = len(observe.read(records))
     with slow_stop("spark1"), observe.untouched("spark2"):
@@ -104,6 +107,7 @@ def test_lost_during_its_stop_and_finished_by_resume(records: Path) -> None:
     assert observe.failures(records, sent) == []
 
 
+@pytest.mark.rotating
 def test_lost_after_its_stop_and_taken_back_by_rollback(records: Path) -> None:
     sent, before, began = len(observe.read(records)), observe.currents(), time.time()
     with lab.meanwhile(SITE.play, "cutover", variables={**seats(9), **SLOW_START}, timeout=BUDGET) as run:
@@ -119,6 +123,7 @@ def test_lost_after_its_stop_and_taken_back_by_rollback(records: Path) -> None:
     assert observe.failures(records, sent) == []
 
 
+@pytest.mark.rotating
 def test_lost_in_a_switch_the_other_copy_serves_and_resume_finishes(records: Path) -> None:
     SITE.must_play("cutover", variables={"vllm_topology": "split"})
     sent, began = len(observe.read(records)), time.time()
