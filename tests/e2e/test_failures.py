@@ -99,6 +99,7 @@ def test_a_bad_release_is_taken_back_and_the_other_copy_is_not_touched(fault: Fa
     observe.must_serve(observe.HOSTS)
 
 
+@pytest.mark.rotating
 def test_a_slow_but_good_release_passes(records: Path) -> None:
     sent = len(observe.read(records))
     SITE.must_play("cutover", variables=faulty({"LOAD_SECONDS": "20"}))
@@ -109,6 +110,7 @@ def test_a_slow_but_good_release_passes(records: Path) -> None:
     observe.must_serve(observe.HOSTS)
 
 
+@pytest.mark.rotating
 def test_a_topology_that_does_not_come_up_gives_way_to_the_one_before(records: Path) -> None:
     before = {host: (observe.current(host), observe.previous(host)) for host in observe.HOSTS}
     done = SITE.play("cutover", variables={"vllm_topology": "split", **faulty({"EXIT_LOADING": "1"})})
@@ -121,6 +123,7 @@ def test_a_topology_that_does_not_come_up_gives_way_to_the_one_before(records: P
     observe.must_serve(observe.HOSTS)
 
 
+@pytest.mark.rotating
 def test_a_long_answer_outlasts_the_drain_and_nothing_is_stopped(records: Path) -> None:
     lab.on("proxy1", f"cat > /run/long_answers.py <<'END'\n{LONG_ANSWERS}\nEND")
     for number in range(4):
@@ -134,6 +137,7 @@ def test_a_long_answer_outlasts_the_drain_and_nothing_is_stopped(records: Path) 
     observe.must_serve(observe.HOSTS)
 
 
+@pytest.mark.rotating
 def test_a_copy_that_comes_up_serves_although_its_neighbour_does_not(records: Path) -> None:
     SITE.must_play("cutover", variables={"vllm_topology": "split"})
     split = observe.currents()

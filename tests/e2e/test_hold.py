@@ -91,6 +91,7 @@ def test_a_switch_fails_no_request_although_helper_and_nginx_are_disturbed(recor
     assert lab.on("proxy1", "ls /var/lib/gb10-vllm-proxy").strip() == "", "the hold is over with its rollout"
 
 
+@pytest.mark.rotating
 def test_the_same_without_the_hold_sends_clients_away(records: Path) -> None:
     before = len(observe.read(records))
     SITE.must_play("rollback", variables={"vllm_hold_requests": False})
