@@ -166,6 +166,7 @@ def test_memory_that_another_process_holds_is_refused_by_its_name(tmp_path: Path
     assert lock == "0", "a refused cutover leaves the site free for the next one"
 
 
+@pytest.mark.rotating
 def test_a_pair_over_two_hosts_holds_what_the_plan_says(tmp_path: Path) -> None:
     split = {"vllm_topology": "split"}
     planned = {row["host"]: row for row in plan(tmp_path, split)["asked"]["ranks"]}
