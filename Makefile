@@ -36,13 +36,13 @@ test-all: ## the same with every story and every kill of the controller, not onl
 	GB10_STORIES=all GB10_KILL_SAMPLE=all $(MAKE) test
 
 # These two go well side by side: one keeps a core busy, the other mostly waits for the lab's hosts.
-test-code:
+test-code: $(READY)
 	$(MAKE) lint
 	$(MAKE) unit
 	$(MAKE) proxy
 	$(MAKE) sanity
 
-test-roles:
+test-roles: $(READY)
 	python tests/lab up --engine both
 	$(MAKE) molecule
 
