@@ -27,7 +27,7 @@ all:
   children:
     engines:
       hosts:
-        spark9: {ansible_host: 198.18.90.99}
+        spark9: {ansible_host: "{{ lab_net }}.99"}
 """
 # A model of two files of weights of which one never came.
 HALF = (
