@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PATH ENGINE
 
-.PHONY: help setup lab lab-down demo test test-all test-code test-roles lint unit proxy sanity contract molecule e2e bench-plan bench-metrics bench-rollout bench-proxy clean
+.PHONY: help setup lab lab-down demo test test-all test-code lint unit proxy sanity contract molecule e2e bench-plan bench-metrics bench-rollout bench-proxy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,23 +28,20 @@ demo: $(READY) ## the main job on the lab, with its report (ENGINE=stand-in: in 
 	python tests/e2e/demo.py --engine $(ENGINE)
 
 test: $(READY) ## everything that CI runs
-	$(MAKE) --jobs=2 --output-sync=recurse test-code test-roles
-	$(MAKE) contract
+	python tests/lab up --engine both
+	$(MAKE) --jobs=2 --output-sync=recurse test-code molecule
 	$(MAKE) e2e
 
 test-all: ## the same with every story and every kill of the controller, not only today's
 	GB10_STORIES=all GB10_KILL_SAMPLE=all $(MAKE) test
 
-# These two go well side by side: one keeps a core busy, the other mostly waits for the lab's hosts.
+# Goes well beside molecule: this keeps a core busy, that mostly waits for the lab's hosts.
 test-code: $(READY)
 	$(MAKE) lint
 	$(MAKE) unit
 	$(MAKE) proxy
 	$(MAKE) sanity
-
-test-roles: $(READY)
-	python tests/lab up --engine both
-	$(MAKE) molecule
+	$(MAKE) contract
 
 lint: $(READY) ## ruff, mypy, yamllint, ansible-lint, changelog, our own checks
 	ruff check .
@@ -71,7 +68,8 @@ molecule: $(READY) ## stories of the roles, on lab hosts
 	tests/molecule.sh proxy service_address firewall engine
 
 e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_STORIES=all GB10_KILL_SAMPLE=all: every one)
-	GB10_STORIES=$${GB10_STORIES:-today} pytest -s tests/e2e
+	GB10_STORIES=$${GB10_STORIES:-today} pytest -s -m real tests/e2e
+	GB10_STORIES=$${GB10_STORIES:-today} pytest -rP --numprocesses 2 --dist loadfile -m 'not real' tests/e2e
 
 bench-plan: $(READY) ## the memory plan against figures from public logs (OBSERVATIONS=FILE for others)
 	python tests/benchmarks/bench_plan.py $(if $(OBSERVATIONS),--observations $(OBSERVATIONS))

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lets the stories import their neighbours, and gives those of the stand-in engine hosts to share.
 
-The first failed test ends the session. The stories of the real engine come first, each on new hosts; those of the stand-in then
-share their hosts, and each of them begins by bringing the site into the state it wants. GB10_E2E_KEEP=1 keeps the hosts as they
-are, for a story that is being written. GB10_STORIES=today leaves out every second of the stories that are marked as rotating,
-other ones each day.
+The first failed test ends the session. Stories of the real engine are marked `real`; they want the machine for themselves, and each
+gets new hosts. Those of the stand-in share their hosts, and each of them begins by bringing the site into the state it wants; they
+may be told on two labs at once (`--numprocesses 2 --dist loadfile`). GB10_E2E_KEEP=1 keeps the hosts as they are, for a story that is
+being written. GB10_STORIES=today tells one third of the stories that are marked as rotating, other ones each day.
 """
 
 from __future__ import annotations
@@ -25,22 +25,32 @@ import observe
 import site_of_lab as lab
 
 REAL = ("test_cutover", "test_memory_refusal")
+PARTS = 3
+# All processes of a run have to agree, also around midnight.
+TODAY = int(os.environ.setdefault("GB10_DAY", str(int(time.time() // 86400))))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "rotating: one of several that are alike; CI tells half of them, other ones each day"
-    )
+    config.addinivalue_line("markers", "real: with the real engine, which needs the whole machine")
+    config.addinivalue_line("markers", f"rotating: CI tells one of {PARTS} parts of these each day")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A stable sort: hosts that stories share are not taken away in between. Then, if asked for, today's half."""
-    items.sort(key=lambda item: item.path.stem not in REAL)
-    if os.environ.get("GB10_STORIES") == "today":
-        rotating = [item for item in items if item.get_closest_marker("rotating")]
-        left_out = rotating[int(time.time() // 86400) % 2 :: 2]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    """Mark the stories of the real engine, and if asked for keep today's part of the rotating ones."""
+    for item in items:
+        if item.path.stem in REAL or item.path.stem.endswith("_real"):
+            item.add_marker("real")
+    if os.environ.get("GB10_STORIES") != "today":
+        return
+    left_out = []
+    for real in (True, False):
+        rotating = [i for i in items if i.get_closest_marker("rotating") and bool(i.get_closest_marker("real")) == real]
+        # Neighbours stay together, because they share what it takes to begin.
+        left_out += [item for place, item in enumerate(rotating) if place * PARTS // len(rotating) != TODAY % PARTS]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+    if not lab.WORKER:
         print("\nnot today: " + ", ".join(item.name for item in left_out))
 
 
@@ -51,11 +61,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def hosts() -> None:
+def hosts() -> Iterator[None]:
     """Hosts for the stories of the stand-in, new once per session."""
     lab.lab("up", "--engine", "both")
     if not os.environ.get("GB10_E2E_KEEP"):
         lab.lab("fresh", "spark1", "spark2", "proxy1")
+    yield
+    if lab.WORKER:
+        lab.lab("down")
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = Path(os.environ.get("GB10_LAB_DIR", "/var/lib/gb10-vllm-lab"))
+# Where pytest tells stories side by side, every process but the first has a lab of its own, which uses the first one's cache.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+if WORKER:
+    os.environ["GB10_LAB_CACHE"] = str(LAB / "cache")
+    os.environ["GB10_LAB_NET"] = str(int(os.environ.get("GB10_LAB_NET", "90")) + 10 * WORKER)
+    LAB = LAB.with_name(f"{LAB.name}-beside-{WORKER}")
+    os.environ["GB10_LAB_DIR"] = str(LAB)
 # The virtual environment's own ansible-playbook, whether or not the environment is activated.
 BIN = Path(sys.executable).parent
 

@@ -28,11 +28,13 @@ def up(engines: tuple[str, ...]) -> None:
     for folder in (FOLDERS.engines, FOLDERS.models):
         folder.mkdir(parents=True, exist_ok=True)
     remote.create_keys()
-    # Fetching packages waits for the network most of the time, building trees for the processor.
-    together(trees.build_all, *([engine_site.install] if "real" in engines else []))
-    if "real" in engines:
-        engine_site.compile_bytecode()
-        tiny_model.train()
+    # Labs that share a cache build one after the other; the second finds everything there.
+    with lock(FOLDERS.cache / "build.lock"):
+        # Fetching packages waits for the network most of the time, building trees for the processor.
+        together(trees.build_all, *([engine_site.install] if "real" in engines else []))
+        if "real" in engines:
+            engine_site.compile_bytecode()
+            tiny_model.train()
     tiny_model.provide()
     network.create_bridge()
     registry.start()
@@ -72,7 +74,8 @@ def down() -> None:
             remove_tree(part)
         elif part.suffix != ".lock":
             part.unlink()
-    prune()
+    if not FOLDERS.shared_cache:
+        prune()
 
 
 def prune() -> None:

@@ -45,10 +45,12 @@ class Folders:
     """Where the lab keeps its things: `cache` survives `down`, `run` does not."""
 
     base: Path
+    # The cache of another lab, which keeps it tidy.
+    shared_cache: Path | None = None
 
     @property
     def cache(self) -> Path:
-        return self.base / "cache"
+        return self.shared_cache or self.base / "cache"
 
     @property
     def run(self) -> Path:
@@ -82,4 +84,5 @@ class Folders:
         return self.run / "hosts" / name
 
 
-FOLDERS = Folders(Path(os.environ.get("GB10_LAB_DIR", "/var/lib/gb10-vllm-lab")))
+_SHARED = os.environ.get("GB10_LAB_CACHE")
+FOLDERS = Folders(Path(os.environ.get("GB10_LAB_DIR", "/var/lib/gb10-vllm-lab")), Path(_SHARED) if _SHARED else None)
