@@ -20,6 +20,8 @@ command -v git >/dev/null || packages+=(git)
 command -v ssh >/dev/null || packages+=(openssh-client)
 # The proxy's unit tests run nginx on a folder of their own.
 [ -x /usr/sbin/nginx ] || packages+=(nginx-light)
+# The rules and alerts are tried with promtool.
+command -v promtool >/dev/null || packages+=(prometheus)
 python=$(choose)
 if [ -z "$python" ]; then
     packages+=(python3 python3-venv)

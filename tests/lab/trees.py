@@ -14,20 +14,23 @@ from shell import build, content_key, remove_leftovers, step
 
 HOST_PACKAGES = (
     "systemd,systemd-sysv,dbus,python3,python3-apt,sudo,openssh-server,iproute2,procps,nginx-light,nftables,curl,"
-    "ca-certificates,docker.io,iptables,keepalived,less,libnuma1,libgomp1"
+    "ca-certificates,docker.io,iptables,keepalived,less,libnuma1,libgomp1,"
+    "prometheus,prometheus-alertmanager,prometheus-node-exporter"
 )
 IMAGE_PACKAGES = "python3,libstdc++6,libnuma1,libgomp1,bash"
 
-# Run by mmdebstrap with the tree as $1. The role under test decides about nginx, so a fresh host must not run it;
-# keys and ids are given to each host by the lab.
+# Run by mmdebstrap with the tree as $1. The roles under test decide about nginx and what watches the site, so a fresh host must
+# not run them; keys and ids are given to each host by the lab.
 HOST_CUSTOMIZATION = """
 chroot "$1" systemctl enable systemd-networkd.service docker.service ssh.service
 chroot "$1" systemctl disable keepalived.service nginx.service nftables.service apt-daily.timer apt-daily-upgrade.timer \
   dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer 2>/dev/null || true
+chroot "$1" systemctl disable prometheus.service prometheus-alertmanager.service prometheus-node-exporter.service 2>/dev/null
 rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/nginx/sites-enabled/default "$1"/etc/resolv.conf
 mkdir -p "$1"/models "$1"/opt/vllm "$1"/var/log/journal "$1"/etc/docker "$1"/root/.ssh
 chmod 0700 "$1"/root/.ssh
 test ! -e "$1"/etc/systemd/system/multi-user.target.wants/nginx.service
+test -z "$(find "$1"/etc/systemd/system -name 'prometheus*')"
 """
 
 _SLIM = [
@@ -35,7 +38,12 @@ _SLIM = [
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
 ]
-_HOST = ["--variant=minbase", f"--include={HOST_PACKAGES}", *_SLIM, f"--customize-hook={HOST_CUSTOMIZATION}"]
+# 200 MB of data for the picture of a graph that nobody in the lab looks at.
+_NO_ZONES = "--dpkgopt=path-exclude=/usr/share/javascript/moment-timezone/*"
+_HOST = [
+    *("--variant=minbase", f"--include={HOST_PACKAGES}", *_SLIM, _NO_ZONES),
+    f"--customize-hook={HOST_CUSTOMIZATION}",
+]
 # Only what Debian calls essential: no package manager in the image.
 _IMAGE = ["--variant=essential", f"--include={IMAGE_PACKAGES}", *_SLIM]
 
