@@ -24,11 +24,14 @@ class ProgramError(ValueError):
     """There is no such program."""
 
 
-def _modules(source: str) -> Iterator[str]:
-    """The modules of the collection that a source may mean, below module_utils, with dots."""
+def _modules(source: str, name: str) -> Iterator[str]:
+    """The modules of the collection that a source, by its path below module_utils, may mean, with dots."""
+    package = [OWN, *name.split("/")[:-1]]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
-            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            above = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (above, node.module) if part)
+            names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
@@ -61,7 +64,7 @@ def needed(root: Path, program: str) -> dict[str, str]:
             name = file.relative_to(root).as_posix()
             if name not in sources:
                 sources[name] = file.read_text(encoding="utf-8")
-                waiting.extend(_modules(sources[name]))
+                waiting.extend(_modules(sources[name], name))
     return dict(sorted(sources.items()))
 
 

@@ -24,7 +24,9 @@ def root(tmp_path: Path) -> Path:
         "_programs/say.py": f"import json\nfrom {OWN} import _words, _deep\n\ndef main():\n    print(_words.HELLO)\n    return 3\n",
         "_words.py": f"from {OWN}._deep.inner import HELLO\n",
         "_deep/__init__.py": "",
-        "_deep/inner.py": f"import {OWN}._last\nHELLO = {OWN}._last.HELLO\n",
+        "_deep/inner.py": f"import {OWN}._last\nfrom . import near\nfrom .far import FAR\nHELLO = {OWN}._last.HELLO\n",
+        "_deep/near.py": "",
+        "_deep/far.py": "FAR = 1\n",
         "_last.py": "HELLO = 'hello'\n",
         "_stranger.py": "",
     }
@@ -45,7 +47,8 @@ def run(packed: bytes, folder: Path, *words: str) -> subprocess.CompletedProcess
 
 def test_it_holds_what_it_imports_and_nothing_else(root: Path) -> None:
     assert list(_host_program.needed(root, "say")) == [
-        "_deep/__init__.py", "_deep/inner.py", "_last.py", "_programs/__init__.py", "_programs/say.py", "_words.py",
+        "_deep/__init__.py", "_deep/far.py", "_deep/inner.py", "_deep/near.py", "_last.py", "_programs/__init__.py",
+        "_programs/say.py", "_words.py",
     ]  # fmt: skip
 
 
