@@ -47,12 +47,12 @@ def reason(files: dict[str, dict[str, Any] | None], now: float) -> str:
 def _words(name: str, content: dict[str, Any] | None, now: float) -> str:
     if content is None:
         return f"{name} (an operator's file)"
-    until = content.get("until")
-    timed = isinstance(until, (int, float)) and not isinstance(until, bool)
-    if timed and now > until:
-        return ""
+    until, left = content.get("until"), ""
+    if isinstance(until, (int, float)) and not isinstance(until, bool):
+        if now > until:
+            return ""
+        left = f" for another {until - now:.0f} s"
     said = ", ".join(str(content[key]) for key in ("who", "why") if content.get(key))
-    left = f" for another {until - now:.0f} s" if timed else ""
     return f"{name}{left}{f' ({said})' if said else ''}"
 
 
