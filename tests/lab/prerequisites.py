@@ -30,6 +30,10 @@ NEEDS = {
 SERVICES = ("docker-registry", "haproxy")
 POLICY = Path("/usr/sbin/policy-rc.d")
 
+# A host's systemd and its services take about eight of them, and a host that gets none does not boot.
+INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+INOTIFY_INSTANCES = 512
+
 
 def missing_packages() -> list[str]:
     def there(need: str) -> bool:
@@ -40,9 +44,14 @@ def missing_packages() -> list[str]:
 
 def install() -> None:
     packages = missing_packages()
-    if not packages:
-        return
-    apt_install(packages)
+    if packages:
+        apt_install(packages)
+    allowed = int(INOTIFY.read_text())
+    if allowed < INOTIFY_INSTANCES:
+        INOTIFY.write_text(f"{INOTIFY_INSTANCES}\n")
+        say(
+            f"raised fs.inotify.max_user_instances of this machine from {allowed} to {INOTIFY_INSTANCES}, until its next boot"
+        )
 
 
 @contextmanager
