@@ -41,6 +41,9 @@ class Watchdog:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
+        # What the site does not say of its question is the gate's own.
+        named = ("prompt", "expect", "max_tokens", "completion_seconds")
+        self.gate = {name: config["gate"].get(name, _gate_probe.OPTIONS[name]["default"]) for name in named}
         self.files = Files(config["state_dir"], config["run_dir"])
         self.memory = self.files.remembered()
         self.state = _watchdog.State()
@@ -90,12 +93,12 @@ class Watchdog:
     def question(self, record: dict[str, Any]) -> dict[str, Any]:
         """The options of the gate's questions to the release that is current."""
         return {
-            **self.config["gate"],
+            **self.gate,
             "model": record["served_model_name"],
             "max_model_len": record["max_model_len"],
             "api_key": _watchdog_look.api_key(record["secrets_file"]),
             # A full engine answers late, and is not to be asked a second time meanwhile.
-            "completion_seconds": max(self.config["gate"]["completion_seconds"], 2 * self.config["stalled_seconds"]),
+            "completion_seconds": max(self.gate["completion_seconds"], 2 * self.config["stalled_seconds"]),
         }
 
     def note_verdict(self, verdict: _watchdog.Verdict) -> None:
@@ -149,7 +152,7 @@ class Watchdog:
 
     def prove(self, record: dict[str, Any]) -> None:
         """The gate's questions, once; a copy that passes may be called ready."""
-        options = {**self.question(record), "completion_seconds": self.config["gate"]["completion_seconds"]}
+        options = {**self.question(record), "completion_seconds": self.gate["completion_seconds"]}
         step = _gate_probe.look(self.base(record), options, _gate_probe.rules(options, busy_is_bad=False)).steps[-1]
         words = "passed" if step.good else f"not passed: {step.reason}"
         if step.good or self.said.get("gate") != words:
