@@ -23,14 +23,24 @@ def trouble(result: Found) -> str:
     return f"could not be looked at: {' '.join(str(result.get('msg', '?')).split())}" if result.get("failed") else ""
 
 
-def site_status(engines: Sequence[Found], proxies: Sequence[Found], journal: Found, metrics: Found) -> dict[str, Any]:
-    """All of it; a figure that nobody could say is None."""
-    asked = [entry["proxy"] for entry in proxies if not trouble(entry["proxy"])]
+def part(found: Found, host: str, name: str) -> Found:
+    """One of the results of M(gb10.vllm.host_status); for a host without any, why that is so."""
+    result = found.get(host) or {}
+    return (result.get(name) or {}) if result and not trouble(result) else result
+
+
+def site_status(found: Found, engines: Sequence[str], proxies: Sequence[str]) -> dict[str, Any]:
+    """All of it, from the registered results of M(gb10.vllm.host_status) by host; a figure that nobody could say is None."""
+    looked = {name: part(found, name, "engine") for name in engines}
+    fronts = {name: part(found, name, "proxy") for name in proxies}
+    watch = {name: part(found, name, "watch") for name in dict.fromkeys([*engines, *proxies])}
+    asked = [proxy for proxy in fronts.values() if not trouble(proxy)]
     admitted = [server["name"] for proxy in asked for server in proxy["admitted"]] if asked else None
+    journal = part(found, proxies[0], "journal") if proxies else {}
     events = journal.get("events") or []
     return {
-        "engines": {entry["name"]: _engine(entry["name"], entry["engine"], admitted, events) for entry in engines},
-        "proxies": {entry["name"]: _proxy(entry["proxy"]) for entry in proxies},
+        "engines": {name: _engine(name, engine, admitted, events) for name, engine in looked.items()},
+        "proxies": {name: _proxy(proxy, watch[name], part(found, name, "hold")) for name, proxy in fronts.items()},
         "rollout": {
             "trouble": trouble(journal),
             "id": journal.get("rollout") or None,
@@ -38,7 +48,8 @@ def site_status(engines: Sequence[Found], proxies: Sequence[Found], journal: Fou
             "lock": journal.get("lock"),
             "stale": journal.get("stale") or "",
         },
-        "traffic": traffic(_copies(engines, metrics)),
+        "traffic": traffic(_copies(looked, {name: part(found, name, "metrics") for name in engines})),
+        "watch": {name: _watch(seen) for name, seen in watch.items() if seen and not seen.get("unreachable")},
     }
 
 
@@ -79,26 +90,44 @@ def _gate(name: str, release: str | None, stable: Sequence[Found], events: Seque
     return verdicts[-1] if release and verdicts else None
 
 
-def _proxy(proxy: Found) -> dict[str, Any]:
+def _proxy(proxy: Found, watch: Found, held: Found) -> dict[str, Any]:
+    """One proxy; `held` is what the helper that lets requests wait counts."""
     if why := trouble(proxy):
         return {"trouble": why}
     admitted = [
         {**server, "connections": proxy["connections"].get(server["server"], 0)} for server in proxy["admitted"]
     ]
-    return {"trouble": "", "configured": proxy["configured"], "running": proxy["running"], "admitted": admitted}
+    answers = not trouble(held) and bool(held.get("helper"))
+    return {
+        "trouble": "",
+        "configured": proxy["configured"],
+        "running": proxy["running"],
+        "admitted": admitted,
+        "hold": {
+            **(watch.get("hold") or {"armed": False, "until": None, "why": ""}),
+            "waiting": held["counts"].get("waiting") if answers else None,
+        },
+        "withdrawn": watch.get("withdrawn") or {},
+    }
 
 
-def _copies(engines: Sequence[Found], metrics: Found) -> dict[str, Found]:
+def _watch(found: Found) -> dict[str, Any]:
+    """What watches one host; what it says of the proxy is told with the proxy."""
+    if why := trouble(found):
+        return {"trouble": [why], "programs": {}, "paused": None, "silenced": []}
+    return {name: found[name] for name in ("trouble", "programs", "paused", "silenced")}
+
+
+def _copies(engines: Found, metrics: Found) -> dict[str, Found]:
     """What was read from each host that serves a copy. One that cannot be looked at may have been one, unless the model is split."""
-    known = {entry["name"]: entry["engine"].get("current") for entry in engines if not trouble(entry["engine"])}
+    known = {name: engine.get("current") for name, engine in engines.items() if not trouble(engine)}
     split = any((current or {}).get("ranks", 1) > 1 for current in known.values())
     copies: dict[str, Found] = {}
-    for entry in engines:
-        name, engine = entry["name"], entry["engine"]
+    for name, engine in engines.items():
         if why := trouble(engine):
             copies |= {} if split else {name: {"reason": why.partition(":")[0], "state": "unknown"}}
         elif not engine["running"] and known[name] and known[name]["rank"] == 0:
             copies[name] = {"reason": f"the unit is {engine['unit']['ActiveState']}", "state": "stopped"}
         elif engine["running"] and (known[name] or {}).get("rank", 0) == 0:
-            copies[name] = metrics.get(name) or {"reason": "not read", "state": "unknown"}
+            copies[name] = metrics[name] or {"reason": "not read", "state": "unknown"}
     return copies

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, gb10.vllm contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the copies of a site do now, each and together, as data and as a table that a person reads.
+"""What the copies of a site do now, each and together, as data and as cells of a table that a person reads.
 
 Private to this collection: may change at any time. Controller only; no I/O.
 """
@@ -16,10 +16,8 @@ from ansible_collections.gb10.vllm.plugins.module_utils._metrics.text import Met
 from ansible_collections.gb10.vllm.plugins.module_utils._metrics.total import per_second, total
 
 COLUMNS = (
-    "COPY",
-    "BUILD",
-    "RUNNING",
-    "WAITING",
+    "RUN",
+    "WAIT",
     "KV USE",
     "TOKENS/s",
     "PROMPT/s",
@@ -100,42 +98,40 @@ def _sum(whole: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def traffic_lines(made: Mapping[str, Any]) -> list[str]:
-    """The table, with one line for the sum, and below it what the figures do not say."""
-    if not made["copies"]:
-        return []
-    rows, notes = [list(COLUMNS)], []
-    for name, copy in made["copies"].items():
-        rows.append([name, *(_figures(copy) if copy["state"] == "read" else ["?"] * (len(COLUMNS) - 1))])
-        again = ["restarted between the two looks"] if copy.get("restarted") else []
-        said = [copy["reason"], *again, *copy.get("problems", [])]
-        notes += [f"{name}: {note}" for note in said if note]
-    if made["sum"]:
-        whole = made["sum"]
-        rows.append([f"{whole['read']} of {whole['copies']}", *_figures(whole)])
-        lacking = [("all figures", list(whole["missing"])), *whole["unknown"].items()]
-        notes += [f"the sum has {figure} without {', '.join(names)}" for figure, names in lacking if names]
-    if made["refused"]:
-        notes.append(f"no sum: {made['refused']}")
-    if any(cell.startswith("(") for row in rows for cell in row):
-        seconds = max((copy.get("seconds") or 0) for copy in made["copies"].values())
-        why = f"the {seconds:.1f} s between two looks had too little for it" if seconds else "there were no two looks"
-        notes.append(f"in brackets: since the engine's start; {why}")
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [*table, *notes]
+UNKNOWN = ["?"] * len(COLUMNS)
 
 
-def _figures(of: Mapping[str, Any]) -> list[str]:
-    """The cells of one copy, or of the sum, after its name."""
-    builds, kv_use = of.get("builds", [of.get("build")]), of["kv_use"]
-    build = builds[0] if len(builds) == 1 else f"{len(builds)} builds" if builds else None
+def cells(of: Mapping[str, Any]) -> list[str]:
+    """The cells of one copy, or of the sum."""
+    if of.get("state", "read") != "read":
+        return UNKNOWN
+    kv_use = of["kv_use"]
     shares = (
         f"{_percent(kv_use['max'])}, mean {_percent(kv_use['mean'])}"
         if isinstance(kv_use, Mapping)
         else _percent(kv_use)
     )
-    return [build or "?", *_numbers(of, shares)]
+    return _numbers(of, shares)
+
+
+def notes(made: Mapping[str, Any]) -> list[str]:
+    """What the figures do not say, one line each."""
+    said = []
+    for name, copy in made["copies"].items():
+        again = ["restarted between the two looks"] if copy.get("restarted") else []
+        said += [f"{name}: {note}" for note in (copy["reason"], *again, *copy.get("problems", [])) if note]
+    whole = made["sum"]
+    if whole:
+        lacking = [("all figures", list(whole["missing"])), *whole["unknown"].items()]
+        said += [f"the sum has {figure} without {', '.join(names)}" for figure, names in lacking if names]
+    if made["refused"]:
+        said.append(f"no sum: {made['refused']}")
+    rows = [cells(of) for of in (*made["copies"].values(), whole) if of]
+    if any(cell.startswith("(") for row in rows for cell in row):
+        seconds = max((copy.get("seconds") or 0) for copy in made["copies"].values())
+        why = f"the {seconds:.1f} s between two looks had too little for it" if seconds else "there were no two looks"
+        said.append(f"in brackets: since the engine's start; {why}")
+    return said
 
 
 def _numbers(of: Mapping[str, Any], kv_use: str) -> list[str]:

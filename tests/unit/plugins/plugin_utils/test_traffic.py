@@ -13,7 +13,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.gb10.vllm.plugins.filter.metrics_sum import metrics_sum
 from ansible_collections.gb10.vllm.plugins.module_utils._metrics.reading import read
 from ansible_collections.gb10.vllm.plugins.module_utils._metrics.span import span
-from ansible_collections.gb10.vllm.plugins.plugin_utils._traffic import COLUMNS, traffic, traffic_lines
+from ansible_collections.gb10.vllm.plugins.plugin_utils._traffic import UNKNOWN, cells, notes, traffic
 from ansible_collections.gb10.vllm.tests.unit.plugins.module_utils.metrics.pages import Process, one
 
 
@@ -40,8 +40,11 @@ def result(
 
 
 def lines(**results: Any) -> list[list[str]]:
-    table = traffic_lines(traffic(results))
-    return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in table]
+    """A row for each copy and one for the sum, then the notes."""
+    made = traffic(results)
+    rows = [[name, *cells(copy)] for name, copy in made["copies"].items()]
+    rows += [[f"{made['sum']['read']} of {made['sum']['copies']}", *cells(made["sum"])]] if made["sum"] else []
+    return [*rows, *([note] for note in notes(made))]
 
 
 def test_two_busy_copies_of_two_builds() -> None:
@@ -50,17 +53,16 @@ def test_two_busy_copies_of_two_builds() -> None:
         spark2=result(one("0.33.0", running=1, waiting=1, kv_use=0.44, drafted=(0, 0, 0)), requests=5, where="there"),
     )
     assert table == [
-        list(COLUMNS),
-        ["spark1", "0.8.5", "2", "0", "40 %", "63.0", "300.0", "30 ms", "39 ms", "18 ms", "100 %"],
-        ["spark2", "0.33.0", "1", "1", "44 %", "52.5", "250.0", "30 ms", "39 ms", "18 ms", "88 %"],
-        ["2 of 2", "2 builds", "3", "1", "44 %, mean 42 %", "115.5", "550.0", "30 ms", "39 ms", "18 ms", "92 %"],
+        ["spark1", "2", "0", "40 %", "63.0", "300.0", "30 ms", "39 ms", "18 ms", "100 %"],
+        ["spark2", "1", "1", "44 %", "52.5", "250.0", "30 ms", "39 ms", "18 ms", "88 %"],
+        ["2 of 2", "3", "1", "44 %, mean 42 %", "115.5", "550.0", "30 ms", "39 ms", "18 ms", "92 %"],
     ]
 
 
 def test_too_little_in_the_window_is_told_from_the_life_or_not_at_all() -> None:
     table = lines(spark1=result(one(), requests=1, before=9), spark2=result(one(), where="there"))
-    assert table[1] == ["spark1", "0.33.0", "0", "0", "0 %", "10.5", "50.0", "(611 ms)", "(736 ms)", "18 ms", "-"]
-    assert table[2] == ["spark2", "0.33.0", "0", "0", "0 %", "0.0", "0.0", "idle", "idle", "idle", "-"]
+    assert table[0] == ["spark1", "0", "0", "0 %", "10.5", "50.0", "(611 ms)", "(736 ms)", "18 ms", "-"]
+    assert table[1] == ["spark2", "0", "0", "0 %", "0.0", "0.0", "idle", "idle", "idle", "-"]
     assert table[-1] == ["in brackets: since the engine's start; the 2.0 s between two looks had too little for it"]
 
 
@@ -68,7 +70,7 @@ def test_above_the_last_bucket_only_that_bound_is_known() -> None:
     process = one()
     for _request in range(5):
         process.engines[0].serve(1, 1, first=900.0)
-    assert lines(spark1=result(process))[1][7] == "(> 160 s)"
+    assert lines(spark1=result(process))[0][6] == "(> 160 s)"
 
 
 @pytest.mark.parametrize(
@@ -83,30 +85,29 @@ def test_above_the_last_bucket_only_that_bound_is_known() -> None:
 )  # fmt: skip
 def test_missing_copy_is_no_row_of_zeros_and_no_part_of_the_sum(found: dict[str, Any], why: str) -> None:
     table = lines(spark1=result(one(running=3, kv_use=0.5), requests=6), spark2=found)
-    assert table[2] == ["spark2", *["?"] * (len(COLUMNS) - 1)]
-    assert table[3][:5] == ["1 of 2", "0.33.0", "3", "0", "50 %, mean 50 %"]
-    assert table[4:] == [[f"spark2: {why}"], ["the sum has all figures without spark2"]]
+    assert table[1] == ["spark2", *UNKNOWN]
+    assert table[2][:4] == ["1 of 2", "3", "0", "50 %, mean 50 %"]
+    assert table[3:] == [[f"spark2: {why}"], ["the sum has all figures without spark2"]]
 
 
 def test_nobody_answers() -> None:
     table = lines(spark1={}, spark2={})
-    assert table[3] == ["0 of 2", "?", "?", "?", "?", "?", "?", "-", "-", "-", "-"]
+    assert table[2] == ["0 of 2", "?", "?", "?", "?", "?", "-", "-", "-", "-"]
     assert table[-1] == ["the sum has all figures without spark1, spark2"]
-    assert traffic_lines(traffic({})) == []
 
 
 def test_two_names_for_one_process_have_no_sum() -> None:
     table = lines(spark1=result(one()), spark2=result(one()))
-    assert len(table) == 4
-    assert table[3][0].startswith("no sum: spark1 and spark2 are the same process")
+    assert len(table) == 3
+    assert table[2][0].startswith("no sum: spark1 and spark2 are the same process")
 
 
 def test_what_is_not_whole_is_said() -> None:
     doubtful, restarted = result(one(prompt=float("nan")), requests=5), result(one(), requests=5, where="there")
     restarted["window"]["restarts"] = 1
     table = lines(spark1=doubtful, spark2=restarted)
-    assert [row[6] for row in table[1:4]] == ["?", "250.0", "250.0"]
-    assert table[4:] == [
+    assert [row[5] for row in table[:3]] == ["?", "250.0", "250.0"]
+    assert table[3:] == [
         ["spark1: vllm:prompt_tokens_total is nan, which no counter can be"],
         ["spark2: restarted between the two looks"],
         ["the sum has prompt_tokens without spark1"],
@@ -116,15 +117,8 @@ def test_what_is_not_whole_is_said() -> None:
 def test_one_reading_is_enough_for_the_state() -> None:
     found = {**result(one(running=1, kv_use=0.1), before=6), "window": None}
     table = lines(spark1=found)
-    assert table[1] == ["spark1", "0.33.0", "1", "0", "10 %", "?", "?", "(625 ms)", "(737 ms)", "(38 ms)", "-"]
+    assert table[0] == ["spark1", "1", "0", "10 %", "?", "?", "(625 ms)", "(737 ms)", "(38 ms)", "-"]
     assert table[-1] == ["in brackets: since the engine's start; there were no two looks"]
-
-
-def test_readable_at_160_columns() -> None:
-    busy = one("0.33.0", running=128, waiting=512, kv_use=0.999, drafted=(0, 0, 0))
-    found = result(busy, requests=900)
-    made = traffic({"spark-of-the-lab-1": found, "spark-of-the-lab-2": result(busy, 900, where="there")})
-    assert max(map(len, traffic_lines(made))) <= 140
 
 
 def test_filter_gives_plain_data() -> None:
