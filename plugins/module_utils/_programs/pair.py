@@ -35,7 +35,6 @@ from ansible_collections.gb10.vllm.plugins.module_utils import (
 
 STATE = "/run/gb10-vllm/pair.json"
 REQUEST = "/run/gb10-vllm/pair-restart"
-METRICS = "/var/lib/gb10-vllm/metrics/pair.prom"
 QUIET, BUSY = 2.0, 0.5
 CALM = (_pair.OFF, _pair.WATCH, _pair.FORMED, _pair.GAVE_UP, _pair.IDLE, _pair.STARTED, _pair.ALONE)
 # Phases in which somebody may ask for a new generation
@@ -108,7 +107,7 @@ class Pair:
         self.trouble = ""
 
     def rules(self, budgets: Mapping[str, float]) -> _pair.Rules:
-        most, pause, load = self.config["most_generations"], self.config["pause_seconds"], budgets["gate_deadline"]
+        most, pause, load = self.config["most_restarts"], self.config["pause_seconds"], budgets["gate_deadline"]
         # Long enough that tries which fail late still count; see _budgets.py for the same thought about the unit.
         window = most * (load + budgets["unit_stop"] + _pair_host.PROOF_SECONDS) + pause * 2**most
         return _pair.Rules(
@@ -203,7 +202,7 @@ class Pair:
             _pair_host.replace_file(STATE, json.dumps(state, indent=1) + "\n")
             # A full disk is no reason to leave the pair alone.
             with contextlib.suppress(OSError):
-                _pair_host.replace_file(METRICS, metrics(state, self.generations))
+                _pair_host.replace_file(self.config["metrics"], metrics(state, self.generations))
 
     def do(self, act: _pair.Act, found: _pair_host.Release | None, own: _pair.Rank) -> None:
         if act.kind == _pair.SAY:
