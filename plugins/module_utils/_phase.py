@@ -30,6 +30,8 @@ _PHASES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ready", re.compile(r"Application startup complete")),
 )
 
+NAMES = tuple(name for name, _pattern in _PHASES)
+
 
 def phase(lines: Iterable[str], before: str = "starting the container") -> str:
     """The phase that the newest line with a known text belongs to, else `before`."""
