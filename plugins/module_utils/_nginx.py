@@ -53,12 +53,15 @@ class Membership:
     """The content of servers.conf: the limits for every server, and the admitted servers sorted by name.
 
     `shares` has the weight and the cap of copies, admitted or not, by name; so they outlive a withdrawal.
+    `withdrawn` has those that the members service took out and may put back, by name: see `_members`. It is in this file so that
+    both change in one step. Whoever else admits or withdraws such a copy has decided anew, and its record ends.
     """
 
     max_fails: int = 2
     fail_timeout_seconds: int = 3
     servers: tuple[Server, ...] = ()
     shares: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    withdrawn: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def canonical(server: str) -> str:
@@ -128,8 +131,9 @@ def share_of(membership: Membership, entry: Server) -> tuple[int, int]:
 def render(membership: Membership) -> str:
     """The whole text of servers.conf."""
     document = asdict(membership)
-    if not document["shares"]:
-        del document["shares"]
+    for name in ("shares", "withdrawn"):
+        if not document[name]:
+            del document[name]
     document["servers"] = [{k: v for k, v in s.items() if v is not None} for s in document["servers"]]
     lines = [f"{MARK}{json.dumps(document, sort_keys=True)}\n{_NOTICE}"]
     for entry in membership.servers:
@@ -150,7 +154,7 @@ def parse(text: str, path: str) -> Membership:
         document = json.loads(first.removeprefix(MARK))
         servers = tuple(Server(**entry) for entry in document.pop("servers"))
         membership = Membership(servers=servers, **document)
-        for entry in servers:
+        for entry in (*servers, *(Server(**record["entry"]) for record in membership.withdrawn.values())):
             canonical(entry.server)
         for limits in membership.shares.values():
             check_limits(**limits)
@@ -175,12 +179,18 @@ def admit(membership: Membership, wanted: Server) -> Membership:
                 f"server {wanted.server} is already admitted as '{entry.name}', so it cannot be '{wanted.name}' too; "
                 f"withdraw '{entry.name}' first or correct the address"
             )
-    return replace(membership, servers=tuple(sorted([*others, wanted], key=lambda entry: entry.name)))
+    servers = tuple(sorted([*others, wanted], key=lambda entry: entry.name))
+    return replace(membership, servers=servers, withdrawn=_without(membership.withdrawn, wanted.name))
 
 
 def withdraw(membership: Membership, name: str) -> Membership:
     """Without the server of this name."""
-    return replace(membership, servers=tuple(entry for entry in membership.servers if entry.name != name))
+    servers = tuple(entry for entry in membership.servers if entry.name != name)
+    return replace(membership, servers=servers, withdrawn=_without(membership.withdrawn, name))
+
+
+def _without(records: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Mapping[str, Any]]:
+    return {other: record for other, record in records.items() if other != name}
 
 
 def listens(text: str) -> list[tuple[str, int]]:

@@ -9,6 +9,7 @@ Private to this collection: may change at any time. Host-side, standard library 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
@@ -78,13 +79,13 @@ def _wanted(params: dict[str, Any], before: Membership, site: str) -> Membership
     return admit(before, Server(params["name"], server, **{name: params.get(name) for name in LIMITS}))
 
 
-def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
-    """Bring the list into the wanted state; the caller holds the lock."""
+def revise(nginx: Nginx, alter: Callable[[Membership, str], Membership], check_mode: bool = False) -> dict[str, Any]:
+    """Make of the list what `alter` makes of it and of the site's text; the caller holds the lock."""
     text = nginx.read(SERVERS)
     if text is None and not check_mode:
         raise NginxError(f"{nginx.conf_dir}/{SERVERS} is missing: run the role gb10.vllm.proxy on this host first")
     before = Membership() if text is None else parse(text, f"{nginx.conf_dir}/{SERVERS}")
-    after = _wanted(params, before, nginx.read(SITE) or "")
+    after = alter(before, nginx.read(SITE) or "")
     old, new = render(before) if text is None else text, render(after)
     result: dict[str, Any] = {
         "changed": old != new,
@@ -93,7 +94,7 @@ def _change(nginx: Nginx, params: dict[str, Any], check_mode: bool) -> dict[str,
         "admitted": [{"name": entry.name, "server": entry.server} for entry in after.servers],
         "running": nginx.master() is not None,
         "diff": {"before": old, "after": new, "before_header": SERVERS, "after_header": SERVERS},
-        "withdrawn": {entry.server for entry in before.servers if entry.name in _names(params)},
+        "withdrawn": {entry.server for entry in before.servers} - {entry.server for entry in after.servers},
     }
     if not result["changed"] or (check_mode and (text is None or not result["running"])):
         return result
@@ -119,11 +120,15 @@ def change(params: dict[str, Any], check_mode: bool, program: str | None) -> dic
     started = time.time()
     _check(params)
     nginx = Nginx(params["conf_dir"], params["pid_file"], program, params["reload_seconds"])
+
+    def alter(before: Membership, site: str) -> Membership:
+        return _wanted(params, before, site)
+
     try:
         with nginx.lock():
-            result = _change(nginx, params, check_mode)
+            result = revise(nginx, alter, check_mode)
     except FileNotFoundError:  # no folder to lock: the role has never run here
-        result = _change(nginx, params, check_mode)
+        result = revise(nginx, alter, check_mode)
     servers = result.pop("withdrawn") | ({params["server"]} if params["server"] else set())
     servers |= {other["server"] for other in params.get("others") or []}
     if params["state"] == "withdrawn":

@@ -12,6 +12,7 @@ import os
 import re
 import socket
 import stat
+import time
 from pathlib import Path
 
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import error_line, split
@@ -36,6 +37,15 @@ def title(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def started(pid: int) -> float:
+    """When a process was started, in seconds since the epoch; 0 when it is gone."""
+    try:
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def children(pid: int) -> list[int]:

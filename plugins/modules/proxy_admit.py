@@ -20,7 +20,8 @@ description:
     O(expect); a stream also when it carries an error event or breaks off. What a thinking model thought counts as its answer when
     it gave no other.
   - A copy that does not pass is not admitted, and the module fails with the verdict and the reason.
-  - Sends small completions to the copy; changes C(gb10-vllm/servers.conf) in O(conf_dir) only.
+  - Sends small completions to the copy; changes C(gb10-vllm/servers.conf) in O(conf_dir) only, and keeps beside it, in
+    C(gb10-vllm/gates/), what was asked (without O(api_key)), so that the proxy can prove the copy again after its watchdog restarted it.
 extends_documentation_fragment:
   - gb10.vllm._attributes
   - gb10.vllm._nginx
@@ -114,7 +115,13 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _gate_probe, _http, _nginx_membership
+from ansible_collections.gb10.vllm.plugins.module_utils import (
+    _gate,
+    _gate_memory,
+    _gate_probe,
+    _http,
+    _nginx_membership,
+)
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError
 
 
@@ -166,6 +173,8 @@ def main() -> None:
         )
     except NginxError as error:
         module.fail_json(msg=str(error))
+    if not module.check_mode:
+        _gate_memory.remember(options["conf_dir"], options["name"], options)
     last = not_proven_through(options) if options["through"] and not module.check_mode else ""
     if last:
         module.fail_json(

@@ -81,6 +81,12 @@ admitted:
     max_conns:
       description: How many requests it has at once at most, 0 for no limit.
       type: int
+withdrawn:
+  description: Copies that the proxy's members service took out by itself and will put back through the gate.
+  returned: success
+  type: dict
+  sample:
+    spark2: {since: 1790000000.0, by: host, reason: "no answer for 60 s"}
 running:
   description: Whether nginx is running.
   returned: success
@@ -142,6 +148,10 @@ def run(params: dict[str, Any]) -> dict[str, Any]:
             }
             for entry in membership.servers
         ],
+        "withdrawn": {
+            name: {key: record[key] for key in ("since", "by", "reason")}
+            for name, record in membership.withdrawn.items()
+        },
         "running": master is not None,
         "master_pid": master,
         "worker_pids": sorted(workers.live),

@@ -5,7 +5,7 @@
 
 A request says in its JSON body what it wants: {"seconds": 2} an answer after that time, {"stream": true, "pieces": 5,
 "gap": 0.1} pieces of a stream, with "until_closed" in HTTP/1.0's manner, without chunks. The copy's own `fault` overrides
-that and can be changed at any moment.
+that and can be changed at any moment. A request with "messages" is the gate's: it is answered with `says`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ FAULTS = {
 }
 OVERLOADED = {"error": {"message": "The waiting queue is full.", "type": "ServiceUnavailable", "code": 503}}
 PIECES_BEFORE_CUT = 2
+MODEL = "tiny"
 
 
 def free_port(address: str = "127.0.0.1") -> int:
@@ -39,9 +40,10 @@ def free_port(address: str = "127.0.0.1") -> int:
 class Copy:
     """One copy. It knows each request that reached it by its X-Request-Id, so lost and doubled ones can be told."""
 
-    def __init__(self, name: str, fault: str = "") -> None:
-        self.name, self.fault = name, fault
-        self.port = free_port()
+    def __init__(self, name: str, fault: str = "", host: str = "127.0.0.1") -> None:
+        self.name, self.fault, self.host = name, fault, host
+        self.says = "Paris"
+        self.port = free_port(host)
         self.received: Counter[str] = Counter()
         self.finished: Counter[str] = Counter()
         self.headers: dict[str, str] = {}  # of the newest request
@@ -52,11 +54,11 @@ class Copy:
     @property
     def address(self) -> str:
         """Where it listens."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     async def start(self) -> None:
         """Listen; also again after `stop`, on the same port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024)
+        self._server = await asyncio.start_server(self._serve, self.host, self.port, backlog=1024)
 
     async def stop(self) -> None:
         """As a process that is killed: connections are reset, new ones refused."""
@@ -96,7 +98,9 @@ class Copy:
         self.received[request] += 1
         self.running += 1
         try:
-            if await self._answer(reader, writer, json.loads(body or b"{}"), request):
+            if head[0].startswith("GET /v1/models "):
+                await whole(writer, 200, {"data": [{"id": MODEL}]})
+            elif await self._answer(reader, writer, json.loads(body or b"{}"), request):
                 self.finished[request] += 1
         finally:
             self.running -= 1
@@ -116,7 +120,12 @@ class Copy:
             raise ConnectionResetError
         if not wish.get("stream"):
             await asyncio.sleep(wish.get("seconds", 0))
-            await whole(writer, 200, {"copy": self.name, "request_id": request})
+            said = (
+                {"choices": [{"message": {"content": self.says}, "finish_reason": "stop"}]}
+                if "messages" in wish
+                else {}
+            )
+            await whole(writer, 200, {"copy": self.name, "request_id": request, **said})
             return True
         chunked = not wish.get("until_closed")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")
@@ -127,6 +136,8 @@ class Copy:
                 reset(writer)
                 raise ConnectionResetError
             text = b"data: %d %.6f\n\n" % (number, time.monotonic())
+            if "messages" in wish:
+                text = b"data: %s\n\n" % (self._piece(number) if number < 4 else b"[DONE]")
             writer.write(b"%x\r\n%s\r\n" % (len(text), text) if chunked else text)
             await writer.drain()
             await asyncio.sleep(wish.get("gap", 0))
@@ -136,6 +147,14 @@ class Copy:
         else:
             writer.close()
         return True
+
+    def _piece(self, number: int) -> bytes:
+        """Four pieces that say it."""
+        choice = {
+            "delta": {"content": self.says if number == 1 else ""},
+            "finish_reason": "stop" if number == 3 else None,
+        }
+        return json.dumps({"choices": [choice]}).encode()
 
 
 async def whole(writer: asyncio.StreamWriter, status: int, body: dict[str, Any]) -> None:

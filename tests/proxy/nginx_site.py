@@ -63,6 +63,12 @@ def role_files(variables: Mapping[str, Any], copies: Sequence[Member]) -> dict[s
     loader = DataLoader()
     tasks = loader.load_from_file(str(ROLE / "tasks" / "main.yml"), trusted_as_template=True)
     (task,) = [task["gb10.vllm.proxy_config"] for task in tasks if "gb10.vllm.proxy_config" in task]
+    return {file["path"]: file["content"] or None for file in templated(task["files"], variables, copies)}
+
+
+def templated(value: Any, variables: Mapping[str, Any], copies: Sequence[Member]) -> Any:
+    """What a value of the role is on a proxy with these copies. The name of one of its variables stands for that variable."""
+    loader = DataLoader()
     hosts = {}
     for copy in copies:
         address, _colon, port = copy.address.rpartition(":")
@@ -78,8 +84,8 @@ def role_files(variables: Mapping[str, Any], copies: Sequence[Member]) -> dict[s
         "ansible_facts": facts,
         "ansible_search_path": [str(ROLE)],
     }
-    files = Templar(loader=loader, variables={**role_variables(), **site, **variables}).template(task["files"])
-    return {file["path"]: file["content"] or None for file in files}
+    known = {**role_variables(), **site, **variables}
+    return Templar(loader=loader, variables=known).template(known.get(value) if isinstance(value, str) else value)
 
 
 class Site:
@@ -96,6 +102,7 @@ class Site:
             "vllm_proxy_listen_address": "127.0.0.1",
             "vllm_proxy_port": self.port,
             "vllm_proxy_access_log": str(self.folder / "access.log"),
+            "vllm_proxy_error_log": str(self.folder / "site-error.log"),
             "vllm_proxy_conf_dir": str(self.folder),
             "vllm_proxy_pid_file": str(self.folder / "nginx.pid"),
             "vllm_proxy_inner_port": free_port(),
@@ -171,8 +178,11 @@ class Site:
         return self.nginx.workers(self.process.pid)
 
     def log(self) -> str:
-        """Its error log."""
-        return (self.folder / "error.log").read_text(errors="replace")
+        """Its error logs, its own and the site's."""
+        names = ("error.log", "site-error.log")
+        return "".join(
+            (self.folder / name).read_text(errors="replace") for name in names if (self.folder / name).exists()
+        )
 
     def offers(self) -> list[list[str]]:
         """The addresses that each request was offered to, from the access log."""

@@ -141,6 +141,7 @@ class Proxy:
             "vllm_proxy_port": self.port,
             "vllm_proxy_inner_port": self.inner_port,
             "vllm_proxy_access_log": str(self.folder / "access.log"),
+            "vllm_proxy_error_log": str(self.folder / "site-error.log"),
             "__vllm_proxy_unavailable": internal["__vllm_proxy_unavailable"],
             "__vllm_proxy_copies": [
                 {"name": copy.name, "pattern": copy.address.replace(".", r"\.")} for copy in copies

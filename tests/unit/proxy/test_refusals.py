@@ -31,6 +31,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"vllm_proxy_rate_limit_per_second": -1}, r"vllm_proxy_rate_limit_per_second of HOST is -1, must be 0 to 10000"),
     ({"vllm_proxy_connections_per_client": 10001}, r"vllm_proxy_connections_per_client of HOST is 10001"),
     ({"vllm_proxy_affinity_header": "X Session"}, r"vllm_proxy_affinity_header of HOST is 'X Session'"),
+    ({"vllm_proxy_members_port": 8080}, r"vllm_proxy_members_port of HOST is 8080, as vllm_proxy_port is\. Choose another"),
+    ({"vllm_proxy_members_port": 8079}, r"vllm_proxy_members_port of HOST is 8079, as vllm_proxy_inner_port is"),
+    ({"vllm_proxy_members_cut_answers": -1}, r"vllm_proxy_members_cut_answers of HOST is -1, must be 0 to 1000"),
     (
         {"vllm_proxy_read_timeout_seconds": 30, "vllm_proxy_next_upstream_timeout_seconds": 30},
         r"vllm_proxy_read_timeout_seconds of HOST is 30, not more than vllm_proxy_next_upstream_timeout_seconds",
