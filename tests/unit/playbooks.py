@@ -26,6 +26,7 @@ def play(
     inventory: Path | str,
     variables: dict[str, Any] | None = None,
     programs: Path | None = None,
+    configuration: Path = ROOT / "ansible.cfg",
 ) -> subprocess.CompletedProcess[str]:
     """Run a playbook of the clone with a home, an `ssh` that only writes down its call, and nothing else of this machine.
 
@@ -40,7 +41,7 @@ def play(
         "PATH": f"{programs}{os.pathsep}{PROGRAMS}" if programs else PROGRAMS,
         "HOME": str(folder),
         "LANG": "C.UTF-8",
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_CONFIG": str(configuration),
         "ANSIBLE_COLLECTIONS_PATH": str(TREE),
         "ANSIBLE_SSH_EXECUTABLE": str(ssh),
         "ANSIBLE_NOCOLOR": "1",
