@@ -45,10 +45,14 @@ def cut_by(line: str) -> str:
 
 
 def answered_by(line: str) -> str:
-    """The name of the copy that began an answer, from a line of the access log; empty for any other line."""
+    """The name of the copy that began to answer a question, from a line of the access log; empty for any other line.
+
+    Whoever only looks whether it is there (GET) says nothing about its answers.
+    """
     try:
         entry = json.loads(line)
-        return str(entry["copy"]) if str(entry["upstream_status"]).endswith("200") else ""
+        counts = entry["method"] == "POST" and str(entry["upstream_status"]).endswith("200")
+        return str(entry["copy"]) if counts else ""
     except (ValueError, TypeError, KeyError):
         return ""
 

@@ -4,8 +4,9 @@
 """Takes a copy out of the proxy when its own host asks, and puts it back through the gate. Started by gb10-vllm-members.socket.
 
 `GET /copy` and `POST /copy` {"state": "withdrawn"|"ready", "reason": "..."} are about the copy of the host that asks: who it
-is follows from its address. 200 done, 202 not needed, 403 not a host of this site, 409 a rollout or an operator pauses this
-proxy or has decided anew, 422 the gate was not passed, 500 nginx refused. It also takes out a copy that cuts its streams.
+is follows from its address. Answers are JSON: name, admitted, withdrawn_since, and the reason of the answer. 200 done, 202 not
+needed, 403 not a host of this site, 409 a rollout or an operator pauses this proxy or has decided anew, 422 the gate was not
+passed, 500 nginx refused. It also takes out a copy that cuts its answers in the middle.
 
 Private to this collection: may change at any time.
 """
@@ -235,7 +236,7 @@ class Watch:
             try:
                 await self.look(time.time())
                 trouble = ""
-            except (NginxError, OSError) as error:
+            except (NginxError, _host.HostError, OSError) as error:
                 if str(error) != trouble:
                     trouble = str(error)
                     say(f"cannot look after the copies: {trouble}")
@@ -315,7 +316,9 @@ class Server:
         self.open = Counter[bool]()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        caller = _members.caller(self.members.copies, writer.get_extra_info("peername")[0], self.members.local)
+        # Without a name the other side is gone already.
+        peer = (writer.get_extra_info("peername") or ("",))[0]
+        caller = _members.caller(self.members.copies, peer, self.members.local)
         known = isinstance(caller, Copy)
         self.open[known] += 1
         try:
@@ -340,10 +343,10 @@ class Server:
             headers = {name.strip().lower(): value.strip() for name, _colon, value in pairs}
             length = int(headers.get("content-length", 0))
             if not 0 <= length <= BIGGEST_BODY:
-                return 413, {"message": f"a body has at most {BIGGEST_BODY} bytes"}
+                return 413, {"reason": f"a body has at most {BIGGEST_BODY} bytes"}
             body = await reader.readexactly(length)
         if isinstance(caller, Decision):
-            return caller.status, {"message": caller.words}
+            return caller.status, {"reason": caller.words}
         method, path = (first.split(" ") + [""])[:2]
         name = caller.name
         try:
@@ -353,12 +356,12 @@ class Server:
             elif state == "ready":
                 decision = await self.members.ready(name, _members.HOST, reason)
             else:
-                decision = Decision(200, "")
-            return decision.status, {**_members.status(self.members.membership(), name), "message": decision.words}
+                return 200, _members.status(self.members.membership(), name)
+            return decision.status, {**_members.status(self.members.membership(), name), "reason": decision.words}
         except _members.Unfit as unfit:
-            return unfit.status, {"message": str(unfit)}
+            return unfit.status, {"reason": str(unfit)}
         except NginxError as error:
-            return 500, {"message": str(error)}
+            return 500, {"reason": str(error)}
 
 
 def listener(port: int) -> socket.socket:
@@ -394,6 +397,5 @@ def main() -> int:
         print(f"{path}: {error}", file=sys.stderr)
         return 1
     asyncio.run(serve(config))
-    sys.stdout.flush()
     # Gates that still run change nothing any more, and are not waited for.
     os._exit(0)

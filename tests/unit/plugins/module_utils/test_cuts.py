@@ -62,13 +62,13 @@ def test_a_line_of_the_error_log(line: str, server: str) -> None:
         ({"copy": "spark1", "upstream_status": "502, 200"}, "spark1"),
         ({"copy": "spark1", "upstream_status": "503"}, ""),
         ({"copy": "", "upstream_status": "200"}, ""),
+        ({"copy": "spark1", "upstream_status": "200", "method": "GET"}, ""),
         ({"upstream_status": "200"}, ""),
-        ([], ""),
     ],
 )
-def test_a_line_of_the_access_log(line: object, name: str) -> None:
-    assert answered_by(json.dumps(line)) == name
-    assert answered_by("no JSON") == ""
+def test_a_line_of_the_access_log(line: dict[str, str], name: str) -> None:
+    assert answered_by(json.dumps({"method": "POST", **line})) == name
+    assert answered_by("no JSON") == answered_by("[]") == answered_by("{}") == ""
 
 
 def seen(cut: dict[str, int], answered: dict[str, int], at: float = 0, rules: Rules | None = None) -> Cuts:
@@ -79,7 +79,7 @@ def seen(cut: dict[str, int], answered: dict[str, int], at: float = 0, rules: Ru
             cuts.error_line(error(RESET, servers[name]), at)
     for name, times in answered.items():
         for _time in range(times):
-            cuts.access_line(json.dumps({"copy": name, "upstream_status": "200"}), at)
+            cuts.access_line(json.dumps({"method": "POST", "copy": name, "upstream_status": "200"}), at)
     return cuts
 
 
