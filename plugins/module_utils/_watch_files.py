@@ -26,7 +26,9 @@ def look(base_dir: Path, run_dir: Path, state_dir: Path, proxy_dir: Path, now: f
         except OSError as error:
             trouble.append(f"{path} cannot be read: {error.strerror or error}")
         except (_host.HostError, AttributeError, LookupError, TypeError, ValueError) as error:
-            trouble.append(str(error) if isinstance(error, _host.HostError) else f"{path} is not as expected: {error!r}")
+            trouble.append(
+                str(error) if isinstance(error, _host.HostError) else f"{path} is not as expected: {error!r}"
+            )
         return otherwise
 
     programs = {path.stem: path for path in sorted(run_dir.glob("[!.]*.json"))}
