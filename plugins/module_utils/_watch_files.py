@@ -45,18 +45,9 @@ def look(base_dir: Path, run_dir: Path, state_dir: Path, proxy_dir: Path, now: f
     }
 
 
-def names(content: dict[str, Any]) -> list[str]:
-    """What was silenced: names as keys, or in lists of names or of objects with one, under whatever heading."""
-    found: list[str] = []
-    for key, value in content.items():
-        if isinstance(value, list):
-            found += [
-                str(each.get("name") or each.get("unit") or "?") if isinstance(each, dict) else str(each)
-                for each in value
-            ]
-        elif isinstance(value, dict):
-            found.append(key)
-    return sorted(set(found))
+def names(record: dict[str, Any]) -> list[str]:
+    """The units and containers that are silenced now."""
+    return sorted([*(record.get("units") or {}), *(record.get("containers") or {})])
 
 
 def _aged(content: dict[str, Any], now: float) -> dict[str, Any]:

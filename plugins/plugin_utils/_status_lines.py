@@ -17,8 +17,8 @@ from ansible_collections.gb10.vllm.plugins.plugin_utils import _traffic
 Status = Mapping[str, Any]
 COLUMNS = ("COPY", "UNIT", "GATE", "ADMITTED", *_traffic.COLUMNS, "FREE GiB", "RESTARTS", "STATE")
 NO_COPY = ["-"] * len(_traffic.COLUMNS)
-# The rest of what a program writes is in the JSON.
-_SAID = ("verdict", "state", "doing", "reason", "why", "last_act")
+# What each program calls its state; the rest of what it writes is in the JSON.
+_STATES = ("verdict", "phase", "level")
 # Every program writes far more often than this.
 _SILENT_SECONDS = 120
 
@@ -152,14 +152,22 @@ def _rollout(rollout: Status) -> Iterator[str]:
 def _watch(name: str, watch: Status) -> Iterator[str]:
     """What each program on a host says, and who pauses them."""
     for program, found in watch["programs"].items():
-        said = [str(found[key]) for key in _SAID if isinstance(found.get(key), (str, int, float)) and found[key] != ""]
-        said += ["gave up, a person has to look"] if found.get("gave_up") else []
-        said += ["paused"] if found.get("paused") else []
-        age = found.get("age_seconds")
-        said += [f"silent for {age:.0f} s"] if age is not None and age > _SILENT_SECONDS else []
-        yield f"{name} {program}: {found.get('trouble') or ', '.join(said) or 'runs'}"
+        yield f"{name} {program}: {found.get('trouble') or _program(found)}"
     if watch["paused"]:
         yield f"{name}: nothing is done automatically: {watch['paused']}"
     if watch["silenced"]:
         yield f"{name}: silenced: {', '.join(watch['silenced'])}"
     yield from (f"{name}: {what}" for what in watch["trouble"])
+
+
+def _program(found: Status) -> str:
+    """What one program last wrote."""
+    said = [str(found[key]) for key in (*_STATES, "reason") if found.get(key)]
+    hold = found["hold"] if isinstance(found.get("hold"), Mapping) else {}
+    for gave_up in (found.get("gave_up"), hold.get("gave_up")):
+        said += (
+            [f"gave up, a person has to look{f': {gave_up}' if isinstance(gave_up, str) else ''}"] if gave_up else []
+        )
+    age = found.get("age_seconds")
+    said += [f"silent for {age:.0f} s"] if age is not None and age > _SILENT_SECONDS else []
+    return ", ".join(said) or "runs"

@@ -43,8 +43,9 @@ def test_a_host_on_which_nothing_watches(tmp_path: Path) -> None:
         ({"lib/pause/rollout": {"until": NOW + 30, "who": "ann", "why": "cutover"}}, {"paused": "rollout for another 30 s (ann, cutover)"}),
         ({"lib/pause/rollout": {"until": NOW - 30}}, {}),
         ({"lib/pause/by-hand": ""}, {"paused": "by-hand (an operator's file)"}),
-        ({"etc/silenced.json": {"units": [{"name": "old.service", "enabled": True}], "containers": ["old"]}}, {"silenced": ["old", "old.service"]}),
-        ({"etc/silenced.json": {"old.timer": {"enabled": True}, "time": 3}}, {"silenced": ["old.timer"]}),
+        ({"etc/silenced.json": {"units": {"old.service": {"active": "active"}}, "containers": {"old": {}}}}, {"silenced": ["old", "old.service"]}),
+        # what is left of a record when all of it was put back
+        ({"etc/silenced.json": {"schema": 1, "units": {}, "served": "x"}}, {}),
         ({"proxy/withdrawn.json": {"spark2": {"since": 5, "reason": "stalled"}}}, {"withdrawn": {"spark2": {"since": 5, "reason": "stalled"}}}),
         ({"proxy/hold.json": {"until": NOW + 60, "why": "1-cutover"}}, {"hold": {"armed": True, "until": NOW + 60, "why": "1-cutover"}}),
         ({"proxy/hold.json": {"until": NOW, "why": None}}, {"hold": {"armed": False, "until": NOW, "why": ""}}),
@@ -73,6 +74,7 @@ def test_a_damaged_file_is_told_and_the_rest_as_well(tmp_path: Path, name: str, 
         ("proxy/hold.json", {"until": "soon"}),
         ("proxy/hold.json", {"until": None}),
         ("proxy/withdrawn.json", {"spark1": 3}),
+        ("etc/silenced.json", {"units": 3}),
     ],
 )
 def test_a_file_with_other_content_is_told(tmp_path: Path, name: str, content: Any) -> None:
