@@ -32,7 +32,7 @@ def read(answer: _http.Answer) -> Reply:
     """What an answer of a proxy means."""
     content = answer.json()
     said = (
-        next((str(content[key]) for key in ("reason", "error") if content.get(key)), "")
+        next((str(content[key]) for key in ("message", "reason", "error") if content.get(key)), "")
         if isinstance(content, dict)
         else ""
     )
