@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.gb10.vllm.plugins.plugin_utils._address import address_of
 
 DOCUMENTATION = r"""
 name: firewall_sources
@@ -91,8 +92,7 @@ def firewall_sources(
     networks: list[Network] = []
     for name in names:
         values = hostvars[name]
-        source = next((key for key in variables if values.get(key)), "inventory_hostname")
-        address = str(values.get(source) or name)
+        source, address = address_of(name, values, variables)
         try:
             networks.append(_parse(str(ipaddress.ip_address(address))))
         except ValueError:

@@ -17,6 +17,7 @@ from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
     is_own_listener,
     split,
 )
+from ansible_collections.gb10.vllm.plugins.plugin_utils._address import address_of
 
 DOCUMENTATION = r"""
 name: proxy_copies
@@ -101,8 +102,7 @@ def proxy_copies(
     copies = []
     for name in names:
         variables = hostvars[name]
-        source = next((key for key in ("vllm_address", "ansible_host") if variables.get(key)), "inventory_hostname")
-        address = str(variables.get(source) or name)
+        source, address = address_of(name, variables)
         engine_port = variables.get("vllm_port", port)
         where = f"host {name}, {source} '{address}', vllm_port {engine_port}"
         try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.gb10.vllm.plugins.plugin_utils._address import address_of
 
 DOCUMENTATION = r"""
 name: service_address
@@ -79,8 +80,7 @@ _value:
 
 def own_address(name: str, variables: Mapping[str, Any]) -> str:
     """The address under which the other proxies reach this one; IPv4 only."""
-    source = next((key for key in ("vllm_address", "ansible_host") if variables.get(key)), "inventory_hostname")
-    address = str(variables.get(source) or name)
+    source, address = address_of(name, variables)
     try:
         return str(ipaddress.IPv4Address(address))
     except ValueError:
