@@ -86,7 +86,8 @@ def look(name: str, base: str, pause_folder: str) -> tuple[_pair.Rank, Release |
     """This host as it is now."""
     unit, found = _host.unit_state(), release(base)
     stable = rollouts(base, found.identity) if found else ()
-    running = unit["ActiveState"] not in STOPPED
+    # Between its end and its restart by systemd a unit still has its old name, and nothing behind it.
+    running = unit["ActiveState"] not in STOPPED and not unit["SubState"].startswith("auto-restart")
     rank = _pair.Rank(
         name=name,
         hindrance=hindrance(found, unit, stable, pause_folder),

@@ -46,7 +46,7 @@ def follow(
 
 def _alone(state: Follower, own: _pair.Rank, head_answers: bool, now: float, rules: _pair.Rules) -> Step:
     """A worker waits for its dead head for ever, with all its memory, and would meet the next head as a stale one."""
-    if own.gone or not own.running or head_answers:
+    if own.gone or head_answers:
         return replace(state, lonely_since=None), []
     if state.lonely_since is None:
         return replace(state, lonely_since=now), []

@@ -35,7 +35,7 @@ from ansible_collections.gb10.vllm.plugins.module_utils import (
 
 STATE = "/run/gb10-vllm/pair.json"
 REQUEST = "/run/gb10-vllm/pair-restart"
-QUIET, BUSY = 2.0, 0.5
+QUIET, BUSY = 1.0, 0.5
 CALM = (_pair.OFF, _pair.WATCH, _pair.FORMED, _pair.GAVE_UP, _pair.IDLE, _pair.STARTED, _pair.ALONE)
 # Phases in which somebody may ask for a new generation
 LISTENS = (_pair.WATCH, _pair.FORMED, _pair.IDLE, _pair.STARTED)
@@ -51,14 +51,13 @@ def say(words: str) -> None:
 class Page(BaseHTTPRequestHandler):
     """What this host publishes, for the hosts of the pair only."""
 
-    peers: frozenset[str] = frozenset()
-    content = b"{}"
+    server: Server
     timeout = 10
 
     def do_GET(self) -> None:
-        stranger = self.client_address[0] not in self.peers
+        stranger = self.client_address[0] not in self.server.peers
         status = 403 if stranger else 200 if self.path == "/pair" else 404
-        body = self.content if status == 200 else b"{}"
+        body = self.server.content if status == 200 else b"{}"
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -73,19 +72,18 @@ class Server(ThreadingHTTPServer):
     """Listens on this host's address of the link, also while the link is down."""
 
     daemon_threads = True
+    content = b"{}"
+
+    def __init__(self, address: str, port: int, peers: frozenset[str]) -> None:
+        self.peers = peers
+        self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        super().__init__((address, port), Page)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def server_bind(self) -> None:
-        free = getattr(socket, "IP_FREEBIND", 15)
-        if self.address_family == socket.AF_INET:
-            self.socket.setsockopt(socket.IPPROTO_IP, free, 1)
+        # The number is Linux's IP_FREEBIND, which the socket module does not name; it is good for both families.
+        self.socket.setsockopt(socket.IPPROTO_IP, 15, 1)
         super().server_bind()
-
-
-def serve(address: str, port: int, peers: frozenset[str]) -> None:
-    Page.peers = peers
-    kind = type("Server6", (Server,), {"address_family": socket.AF_INET6}) if ":" in address else Server
-    server = kind((address, port), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 class Pair:
@@ -101,9 +99,10 @@ class Pair:
         self.proving: Future[_pair.Proof] | None = None
         self.generations = 0
         self.state: _pair.Leader | _pair_rank.Follower = (
-            _restored(_pair.Leader) if self.name == self.head else _restored(_pair_rank.Follower)
+            restored(_pair.Leader) if self.name == self.head else restored(_pair_rank.Follower)
         )
         self.page: dict[str, Any] = {}
+        self.server = Server(self.addresses[self.name], config["port"], frozenset(self.addresses.values()))
         self.trouble = ""
 
     def rules(self, budgets: Mapping[str, float]) -> _pair.Rules:
@@ -187,7 +186,7 @@ class Pair:
         """Before anything is done: what the others read, and what this program knows after a restart of its own."""
         self.state = after
         shown = asdict(_changed(own, generation=after.generation, phase=after.phase))
-        Page.content = json.dumps(shown).encode()
+        self.server.content = json.dumps(shown).encode()
         release = found.identity if found else ""
         state = {
             "time": round(time.time(), 3),
@@ -246,7 +245,7 @@ def _changed(rank: _pair.Rank, **values: Any) -> _pair.Rank:
     return _pair.Rank(**{**{entry.name: getattr(rank, entry.name) for entry in fields(rank)}, **values})
 
 
-def _restored(kind: Any) -> Any:
+def restored(kind: Any) -> Any:
     """What this program knew before it was restarted; /run is empty after a boot, as it should be."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         known = json.loads(Path(STATE).read_text())["state"]
@@ -283,7 +282,6 @@ def main() -> int:
     parser.add_argument("--config", required=True)
     config = json.loads(Path(parser.parse_args().config).read_text())
     pair = Pair(config)
-    serve(pair.addresses[pair.name], config["port"], frozenset(pair.addresses.values()))
     say(f"watches the pair of {', '.join(pair.addresses)}; this is {pair.name}")
     while True:
         try:
