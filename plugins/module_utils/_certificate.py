@@ -56,6 +56,16 @@ def check(certificate: str, key: str, server_name: str, now: float) -> dict[str,
     }
 
 
+def ends(certificate: str, key: str) -> float:
+    """When it ends, in seconds since the epoch, also when that is over; CertificateError for one that cannot be used at all."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        server.load_cert_chain(certificate, key, password="")
+    except (OSError, ssl.SSLError) as error:
+        raise CertificateError(f"the certificate {certificate} and the key {key} cannot be used: {error}") from None
+    return ssl.cert_time_to_seconds(_shake_hands(server, _read(certificate), certificate)["notAfter"])
+
+
 def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="ascii", errors="replace")
