@@ -25,13 +25,14 @@ class ActionModule(ActionBase):
                 "target": {"type": "str", "choices": ["staged", "same", "stable", "resumed"], "default": "staged"},
                 "only": {"type": "list", "elements": "str", "default": []},
                 "to": {"type": "str", "default": ""},
+                "legacy": {"type": "dict", "default": {}},
                 "journal": {"type": "dict", "default": {}},
             }
         )
         journal = options["journal"]
         try:
             plan = _rollout.plan(
-                options["engines"],
+                [{**host, "legacy": options["legacy"].get(host["name"]) or {}} for host in options["engines"]],
                 options["admitted"],
                 _targets.past(journal.get("events") or [], journal.get("rollout", "")),
                 _rollout.Wish(options["target"], options["only"], options["to"]),

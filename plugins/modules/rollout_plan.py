@@ -50,6 +50,15 @@ options:
     description: With O(target=stable) the id of the rollout whose stable state is wanted. Empty means the one before.
     type: str
     default: ""
+  legacy:
+    description:
+      - By host name what is there of the world before the first release. C(silence) has the units and containers to silence, C(serving)
+        whether they run an engine now, C(silenced) whether the host keeps something that can be put back, C(served) whether that was
+        serving, and C(start_seconds) how long its start may take.
+      - A site of which nothing runs, and that has something to silence, counts as served by that; so a failure puts it back, and so does
+        a rollback that has no earlier stable state, or whose O(to) is V(legacy).
+    type: dict
+    default: {}
   journal:
     description: The newest rollout, as M(gb10.vllm.rollout_journal) returns it. It tells whether it has ended well.
     type: dict
@@ -81,7 +90,7 @@ hosts:
   type: dict
   returned: always
 targets:
-  description: Each host's wanted release.
+  description: Each host's wanted release; V(legacy) for what was silenced before the first one.
   type: dict
   returned: always
 before:

@@ -52,4 +52,8 @@ restore:
   description: Whether the release before has to be brought back.
   type: bool
   returned: always
+restore_legacy:
+  description: Whether instead what was silenced has to be put back, because it served before and there is no release to go back to.
+  type: bool
+  returned: always
 """

@@ -20,6 +20,7 @@ from ansible_collections.gb10.vllm.plugins.plugin_utils._targets import RefusedE
 
 NONE, ROLLING, SWITCH = "none", "rolling", "switch"
 REPLICATED, SPLIT = "replicated", "split"
+LEGACY = _targets.LEGACY
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Engine:
     """What is known of one host. Releases are ids, None without one.
 
     `back` is the release that a failure returns it to. `loading`: it runs, does not answer yet, and still has time to.
-    `forced`: it is renewed although it runs what is wanted.
+    `forced`: it is renewed although it runs what is wanted. `silence`: what is not ours and has to be silenced here, and
+    `is_foreign` whether that serves now.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Engine:
     loading: bool = False
     admitted: bool = False
     forced: bool = False
+    silence: tuple[str, ...] = ()
+    is_foreign: bool = False
 
     @property
     def is_served(self) -> bool:
@@ -81,6 +85,7 @@ class HostPlan:
     admit: bool
     previous: str | None = None
     back_previous: str | None = None
+    silence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,7 @@ def engine_from_facts(
     """From the result of engine_info, and the records of the wanted release and of the one to go back to."""
     engine = facts["engine"]
     current = engine.get("current") or {}
+    legacy = facts.get("legacy") or {}
     return Engine(
         name=facts["name"],
         rank=int(target["rank"]),
@@ -124,6 +130,8 @@ def engine_from_facts(
         loading=bool(engine.get("loading")),
         admitted=facts["name"] in admitted,
         forced=forced,
+        silence=tuple(legacy.get("silence") or ()),
+        is_foreign=bool(legacy.get("serving")),
     )
 
 
@@ -135,7 +143,7 @@ def decide(engines: Sequence[Engine]) -> Plan:
     wrong = [engine for engine in engines if not engine.is_right]
     loading = [engine.name for engine in engines if engine.is_right and not engine.healthy and engine.is_served]
     if not wrong:
-        done = not loading and all(engine.admitted == engine.is_served for engine in engines)
+        done = not loading and all(engine.admitted == engine.is_served and not engine.silence for engine in engines)
         path, touched = (NONE if done else ROLLING), set()
     elif topology == REPLICATED and len(engines) > 1 and any(engine.is_copy_that_serves for engine in engines):
         path, touched = ROLLING, {engine.name for engine in wrong}
@@ -147,11 +155,15 @@ def decide(engines: Sequence[Engine]) -> Plan:
     words = _words(path, topology, engines, touched)
     if loading:
         words += f" {' and '.join(loading)} still loads the wanted release and is waited for."
+    silenced = [f"{', '.join(engine.silence)} on {engine.name}" for engine in engines if engine.silence]
+    if silenced:
+        words += f" Silenced first, because they could stop what starts: {'; '.join(silenced)}."
     return Plan(path, topology, words, hosts)
 
 
 def _host_plan(engine: Engine, path: str, touched: bool) -> HostPlan:
-    stop = touched and (engine.current is not None or engine.running)
+    stop = touched and (engine.current is not None or engine.running or bool(engine.silence))
+    foreign = engine.is_foreign and engine.admitted and not engine.running
     back = engine.back if engine.back != engine.target else None
     if path == ROLLING and engine.back_topology != REPLICATED:
         back = None  # one host alone cannot go back to its part of a pair
@@ -160,11 +172,13 @@ def _host_plan(engine: Engine, path: str, touched: bool) -> HostPlan:
         release=engine.target,
         back=back,
         back_topology=engine.back_topology if back else None,
-        serving=engine.admitted and engine.running and engine.healthy,
-        leave=(stop and engine.current_rank == 0) or (engine.admitted and (stop or not engine.is_served)),
+        serving=(engine.admitted and engine.running and engine.healthy) or foreign,
+        leave=(stop and engine.current_rank == 0 and (engine.current is not None or engine.running))
+        or (engine.admitted and (stop or not engine.is_served)),
         stop=stop,
         start=touched,
         admit=engine.is_served,
+        silence=engine.silence,
     )
 
 
@@ -177,6 +191,11 @@ def _words(path: str, topology: str, engines: Sequence[Engine], touched: Collect
     if path == ROLLING:
         return f"Copies are renewed one after the other while the others serve: {names}."
     before = {str(engine.current_topology) for engine in engines if engine.current}
+    if any(engine.silence for engine in engines) and not any(engine.running for engine in engines):
+        return (
+            f"Switch from what was here before to {topology}: it is silenced on every host, then all hosts start at once and the first "
+            f"copy that is ready serves at once. The model is away for the time of one start."
+        )
     if not before and not any(engine.running for engine in engines):
         return f"First start of the site as {topology}; nothing has to be stopped."
     if len(engines) == 1:
@@ -219,12 +238,25 @@ def plan(
         "resumed": lambda: _targets.resumed(facts, last),
         "stable": lambda: _targets.rolled_back(facts, last, wish.to),
     }[wish.target]()
+    before = _targets.legacy(facts) if _targets.legacy_serves(facts) else _targets.running(facts)
+    if last is not None and not last.is_done and last.before:
+        before = dict(last.before)
+    if _targets.is_legacy(targets):
+        return _to_legacy(facts, admitted, before)
     records = _targets.records(facts, targets)
     forced = set(wish.only or names) if wish.target == "same" else set()
     known = _targets.worlds(facts)
     other = next((world.releases for world in reversed(known) if world.releases != targets), {})
+    ours = any(host["engine"]["running"] and host["engine"]["healthy"] for host in facts)
+    foreign = _targets.is_legacy(before) and not ours
     engines = [
-        engine_from_facts(host, records[host["name"]], _back(host, other), admitted, forced=host["name"] in forced)
+        engine_from_facts(
+            host,
+            records[host["name"]],
+            None if foreign else _back(host, other),
+            admitted,
+            forced=host["name"] in forced,
+        )
         for host in facts
     ]
     result = decide(engines).as_dict()
@@ -239,12 +271,46 @@ def plan(
         now = (host["engine"].get("previous") or {}).get("id", "")
         steps["previous"] = next((release for release in stable if release != steps["release"]), None)
         steps["back_previous"] = next((release for release in stable if release != steps["back"]), now)
-    before = last.before if last is not None and not last.is_done and last.before else _targets.running(facts)
     return {
         **result,
         "targets": targets,
-        "before": dict(before),
+        "before": before,
         "already_stable": bool(known) and known[-1].releases == targets,
+        "records": records,
+    }
+
+
+def _to_legacy(
+    facts: Sequence[Mapping[str, Any]], admitted: Collection[str], before: Mapping[str, str]
+) -> dict[str, Any]:
+    """Ours is stopped on every host, what was silenced is put back, and what served then is admitted when it answers."""
+    hosts, records = {}, {}
+    for host in facts:
+        name, engine, legacy = host["name"], host["engine"], host.get("legacy") or {}
+        in_front = name in admitted
+        hosts[name] = asdict(
+            HostPlan(
+                name=name,
+                release=LEGACY,
+                back=None,
+                back_topology=None,
+                serving=in_front and bool(engine["running"] and engine["healthy"]),
+                leave=in_front,
+                stop=True,
+                start=False,
+                admit=bool(legacy.get("served")),
+            )
+        )
+        records[name] = {"id": LEGACY, "budgets": {"gate_deadline": legacy.get("start_seconds", 0)}}
+    return {
+        "path": SWITCH,
+        "topology": LEGACY,
+        "words": "Back to what was here before the first release of this collection: ours is drained, stopped and disabled on every "
+        "host, then what was silenced is put back and started as it was.",
+        "hosts": hosts,
+        "targets": _targets.legacy(facts),
+        "before": dict(before),
+        "already_stable": True,
         "records": records,
     }
 
@@ -261,7 +327,8 @@ def settle(plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) ->
     """What came of it. `results` maps a host to C(ok), C(reason) and, where it failed and serves its old release, C(serving).
 
     A host without a result was unreachable. `serving` are hosts that clients reach afterwards. `restore` is true when a switch
-    has left none and there is a release to go back to: on any host for copies, on every host for a split.
+    has left none and there is a release to go back to: on any host for copies, on every host for a split. `restore_legacy` is
+    true instead when what served before is not ours.
     """
     hosts = plan["hosts"]
     failed = {
@@ -277,9 +344,12 @@ def settle(plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) ->
     serving = [name for name in hosts if name in renewed or results.get(name, {}).get("serving")]
     backs = [host["back_topology"] for host in hosts.values() if host["back"]]
     can_restore = bool(backs) and (SPLIT not in backs or len(backs) == len(hosts))
+    lost = plan["path"] == SWITCH and bool(failed) and not serving
+    foreign = _targets.is_legacy(plan.get("before") or {}) and plan["topology"] != LEGACY
     return {
         "ok": not failed,
         "serving": serving,
         "failed": failed,
-        "restore": plan["path"] == SWITCH and bool(failed) and not serving and can_restore,
+        "restore": lost and can_restore,
+        "restore_legacy": lost and not can_restore and foreign,
     }

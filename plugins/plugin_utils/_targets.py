@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Facts = Mapping[str, Any]
+# What served before the first release of ours: units and containers that were silenced, and are put back.
+LEGACY = "legacy"
 
 
 class RefusedError(ValueError):
@@ -74,6 +76,25 @@ def past(events: Sequence[Mapping[str, Any]], rollout: str) -> Past | None:
     )
 
 
+def is_legacy(releases: Mapping[str, str]) -> bool:
+    return bool(releases) and set(releases.values()) == {LEGACY}
+
+
+def legacy(facts: Sequence[Facts]) -> dict[str, str]:
+    return {host["name"]: LEGACY for host in facts}
+
+
+def legacy_is_silenced(facts: Sequence[Facts]) -> bool:
+    """Whether a host keeps something that a rollback can put back."""
+    return any((host.get("legacy") or {}).get("silenced") for host in facts)
+
+
+def legacy_serves(facts: Sequence[Facts]) -> bool:
+    """Whether the site is not ours yet: nothing of ours runs, and something is there that a switch has to silence."""
+    ours = any(host["engine"]["running"] for host in facts)
+    return not ours and any((host.get("legacy") or {}).get("silence") for host in facts)
+
+
 def running(facts: Sequence[Facts]) -> dict[str, str]:
     """The current release of each host; a host without one is left out."""
     current = {host["name"]: (host["engine"].get("current") or {}).get("id") for host in facts}
@@ -107,8 +128,11 @@ def rolled_back(facts: Sequence[Facts], last: Past | None, wanted: str = "") -> 
     """Where a rollback goes: to the stable state named by `wanted`, or else to the one before.
 
     After a rollout that did not end well this is the state in which it found the site (a rollback goes on to where it went).
+    Before the first of our own states is what was silenced for it, also to be named as `legacy`.
     """
     known = worlds(facts)
+    if wanted == LEGACY and legacy_is_silenced(facts):
+        return legacy(facts)
     if wanted:
         for world in known:
             if world.rollout == wanted:
@@ -119,6 +143,8 @@ def rolled_back(facts: Sequence[Facts], last: Past | None, wanted: str = "") -> 
     if last is not None and not last.is_done:
         if last.verb == "rollback":
             return _of_these_hosts(facts, last.targets, f"rollout {last.rollout}")
+        if is_legacy(last.before):
+            return legacy(facts)
         for world in reversed(known):
             if world.releases == last.before:
                 return dict(world.releases)
@@ -126,6 +152,8 @@ def rolled_back(facts: Sequence[Facts], last: Past | None, wanted: str = "") -> 
     for world in reversed(known):
         if world.releases != now:
             return dict(world.releases)
+    if legacy_is_silenced(facts):
+        return legacy(facts)
     lacking = [host["name"] for host in facts if not host["engine"].get("stable")]
     why = f"host {lacking[0]} has never run a release that became stable" if lacking else "nothing else was ever stable"
     raise RefusedError(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -140,6 +141,7 @@ def test_plan_as_data() -> None:
         "a": {
             "name": "a", "release": R2, "back": R, "back_topology": "replicated",
             "serving": True, "leave": True, "stop": True, "start": True, "admit": True, "previous": None, "back_previous": None,
+            "silence": (),
         }
     }  # fmt: skip
 
@@ -168,7 +170,13 @@ def test_settle(
 ) -> None:
     plan = _rollout.decide([engine("a", now, target, "sick", 0), engine("b", now, target, "sick", 1)])
     outcome = _rollout.settle(plan.as_dict(), results)
-    assert outcome == {"ok": not failed, "serving": serving, "failed": failed, "restore": restore}
+    assert outcome == {
+        "ok": not failed,
+        "serving": serving,
+        "failed": failed,
+        "restore": restore,
+        "restore_legacy": False,
+    }
 
 
 KEPT = {"ok": False, "reason": "garbage", "serving": True}
@@ -201,3 +209,42 @@ def test_settle_of_a_switch_that_stayed_on_the_old_release_does_not_take_it_away
     outcome = _rollout.settle(plan, {"a": {**BAD, "serving": False}, "b": KEPT})
     assert outcome["serving"] == ["b"]
     assert not outcome["restore"]
+
+
+def foreign(
+    name: str, silence: tuple[str, ...] = ("old.service",), serves: bool = True, **more: Any
+) -> _rollout.Engine:
+    """A host on which nothing of ours runs and something that is not ours does."""
+    return dataclasses.replace(engine(name, None, R, "off"), silence=silence, is_foreign=serves, **more)
+
+
+def test_a_switch_from_what_is_not_ours_proves_that_it_is_gone() -> None:
+    plan = _rollout.decide([foreign("a", admitted=True), foreign("b", serves=False)])
+    assert (plan.path, steps(plan)) == (SWITCH, "LSGA -SGA")
+    assert [host.serving for host in plan.hosts] == [True, False]
+    assert "Switch from what was here before to replicated" in plan.words
+    assert "old.service on a; old.service on b" in plan.words
+
+
+def test_what_has_to_be_silenced_beside_running_copies_takes_none_of_them_away() -> None:
+    copies = [dataclasses.replace(engine(name, R, R), silence=("old.service",)) for name in "ab"]
+    plan = _rollout.decide(copies)
+    assert (plan.path, steps(plan)) == (ROLLING, "---A ---A")
+    assert "Silenced first" in plan.words
+
+
+@pytest.mark.parametrize(
+    ("before", "results", "restore"),
+    [
+        ("legacy", {"a": BAD, "b": BAD}, True),
+        ("legacy", {}, True),
+        ("legacy", {"a": OK, "b": BAD}, False),
+        ("replicated-0", {"a": BAD, "b": BAD}, False),
+    ],
+)
+def test_settle_of_a_first_switch_goes_back_to_what_was_silenced(
+    before: str, results: dict[str, Any], restore: bool
+) -> None:
+    plan = _rollout.decide([foreign("a"), foreign("b", serves=False)]).as_dict()
+    outcome = _rollout.settle({**plan, "before": {"a": before, "b": before}}, results)
+    assert (outcome["restore_legacy"], outcome["restore"]) == (restore, False)

@@ -223,3 +223,64 @@ def test_a_restart_renews_the_named_hosts() -> None:
     assert [host["stop"] for host in plan(facts(SPLIT, THREE), "same", only=["b"])["hosts"].values()] == [True, True]
     with pytest.raises(RefusedError, match="c is not in the group engines, which has a, b"):
         plan(facts(NEW, THREE), "same", only=["b", "c"])
+
+
+LEGACY = dict.fromkeys(HOSTS, "legacy")
+
+
+def with_legacy(hosts: list[dict[str, Any]], **legacy: Any) -> list[dict[str, Any]]:
+    return [{**host, "legacy": legacy} for host in hosts]
+
+
+def began(verb: str, result: str, targets: dict[str, str], before: dict[str, str]) -> Past:
+    return Past("r9", verb, result, targets, before)
+
+
+@pytest.mark.parametrize(
+    ("stable", "last", "wanted", "target"),
+    [
+        # the world before our first release
+        ({"r1": OLD}, began("cutover", "ok", pair(OLD), LEGACY), "", LEGACY),
+        # by name, with states of ours in between
+        (THREE, began("cutover", "ok", pair(NEW), pair(OLD)), "legacy", LEGACY),
+        (THREE, began("cutover", "ok", pair(NEW), pair(OLD)), "", pair(OLD)),
+        # a first cutover that failed, or was killed
+        ({}, began("cutover", "failed", pair(OLD), LEGACY), "", LEGACY),
+        (THREE, began("cutover", "", pair(OLD), LEGACY), "", LEGACY),
+        # and one that was on the way back
+        ({}, began("rollback", "", LEGACY, pair(OLD)), "", LEGACY),
+    ],
+)
+def test_rollback_to_what_was_silenced(
+    stable: dict[str, tuple[str, ...]], last: Past, wanted: str, target: dict[str, str]
+) -> None:
+    now = NEW if "r3" in stable else OLD
+    hosts = with_legacy(facts(now, stable), silenced=True, served=True, start_seconds=9)
+    plan = _rollout.plan(hosts, HOSTS, last, _rollout.Wish("stable", to=wanted))
+    assert plan["targets"] == target
+    if target == LEGACY:
+        assert (plan["path"], plan["topology"], plan["already_stable"]) == ("switch", "legacy", True)
+        for name in HOSTS:
+            host = plan["hosts"][name]
+            assert (host["leave"], host["stop"], host["start"], host["admit"]) == (True, True, False, True)
+            assert plan["records"][name]["budgets"]["gate_deadline"] == 9
+
+
+def test_resume_of_a_way_back_to_what_was_silenced() -> None:
+    last = began("rollback", "", LEGACY, pair(OLD))
+    plan = _rollout.plan(with_legacy(facts(OLD, does="off"), silenced=True), [], last, _rollout.Wish("resumed"))
+    assert (plan["targets"], plan["topology"], plan["before"]) == (LEGACY, "legacy", pair(OLD))
+
+
+def test_a_site_served_by_what_is_not_ours_goes_back_to_that() -> None:
+    """Also where ours ran before: the release that is linked does not serve."""
+    hosts = with_legacy(facts(OLD, {"r1": OLD}, does="off"), silence=["old.service"], serving=True)
+    plan = _rollout.plan(hosts, [], None, _rollout.Wish("staged"))
+    assert plan["before"] == LEGACY
+    assert {host["back"] for host in plan["hosts"].values()} == {None}
+    assert {host["silence"] for host in plan["hosts"].values()} == {("old.service",)}
+
+
+def test_nothing_silenced_is_no_target() -> None:
+    with pytest.raises(RefusedError, match="which is no stable state of this site"):
+        _rollout.plan(facts(OLD), HOSTS, None, _rollout.Wish("stable", to="legacy"))
