@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -45,7 +46,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(
                 f"vllm_status_watch is {seconds!r} and vllm_status_count {count!r}, they must be numbers"
             ) from None
-        if seconds < 0 or count < 0:
+        if not 0 <= seconds < math.inf or count < 0:
             raise AnsibleActionFail(
                 f"vllm_status_watch is {seconds:g} and vllm_status_count {count}, they must be 0 or more"
             )
