@@ -24,6 +24,8 @@ PLAIN = {
 }
 LISTS = {"volumes": "volume", "container_options": "option of the container"}
 PAIRS = {"environment": "environment", "mods": "mod", "budgets": "time budget"}
+# In the place of a release: what ran here before this collection did.
+LEGACY = "legacy"
 # They only say which host this is.
 OF_THE_HOST = ("--node-rank", "--headless", "--master-addr", "--master-port", "--nnodes")
 
@@ -82,6 +84,9 @@ def of_host(before: str, after: str, records: Mapping[str, Record]) -> dict[str,
         return {**known, "words": "The journal does not say which release was wanted here."}
     if not before:
         return {**known, "words": "The first release on this host."}
+    if LEGACY in (before, after):
+        when = "What ran here before was" if before == LEGACY else "What runs here now is"
+        return {**known, "words": f"{when} an engine that this collection has not set up."}
     if before == after:
         return {**known, "words": "The same release again: nothing of the engine was changed."}
     lacking = [words for name, words in ((before, "before"), (after, "after")) if name not in records]

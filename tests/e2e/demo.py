@@ -5,7 +5,7 @@
 
 `python demo.py --engine real|stand-in` sets the lab up, runs the playbooks an owner would run, and prints a report; its last
 line is one JSON object with the figures. Nothing in it is estimated: times are from the rollout's journal and from the
-records of the clients.
+records of the clients. The report that each rollout leaves is beside it, with the same times as a picture.
 """
 
 from __future__ import annotations
@@ -60,10 +60,19 @@ def change(name: str, lab_site: site.Site, records: Path, variables: dict[str, A
     before = len(observe.read(records))
     steady(records)
     started = time.monotonic()
-    lab_site.must_play(name, variables=variables, quiet=quiet)
+    lab_site.must_play(name, variables={**variables, "vllm_report_enabled": True}, quiet=quiet)
     seconds = time.monotonic() - started
     steady(records)
-    return figures(observe.read(records)[before:], site.journal(), seconds)
+    return {**figures(observe.read(records)[before:], site.journal(), seconds), "report": newest_report()}
+
+
+def newest_report() -> str:
+    """The page of the newest rollout on this machine, as the last play of a rollout names it."""
+    rollout = Path(site.on("proxy1", "ls /var/lib/gb10-vllm/rollouts/*.jsonl | sort | tail -n 1").strip()).stem
+    page = site.ROOT / "reports" / f"{rollout}.html"
+    if not page.is_file():
+        raise AssertionError(f"rollout {rollout} left no report at {page}")
+    return str(page)
 
 
 def run(engine: str, quiet: bool = False) -> dict[str, Any]:
@@ -112,6 +121,7 @@ def main() -> None:
     print(
         f"\nA {options.engine} engine on the lab, clients with the OpenAI SDK sending all the while\n\n{table(result)}\n"
     )
+    print("\n".join(f"The report of the {part}: {result[part]['report']}" for part in ("cutover", "rollback")))
     print(json.dumps(result), flush=True)
 
 

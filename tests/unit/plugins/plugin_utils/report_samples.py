@@ -155,16 +155,10 @@ def record(topology: str, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-PHASES = (
-    "starting the container",
-    "importing",
-    "creating the engine",
-    "loading weights",
-    "loaded weights",
-    "compiling",
-    "sizing the KV cache",
-)
-PHASES = (*PHASES, "warming up", "opening the port", "ready")
+PHASES = [
+    "starting the container", "importing", "creating the engine", "loading weights", "loaded weights", "compiling", "sizing the KV cache",
+    "warming up", "opening the port", "ready",
+]  # fmt: skip
 
 
 def traces(name: str, began: float, load: float) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def test_in_words(after: dict[str, Any], words: str) -> None:
         ("", "b", "The first release on this host."),
         ("a", "a", "The same release again: nothing of the engine was changed."),
         ("a", "b", "What changed is not known: the release before and the one after could not be read here."),
+        ("legacy", "b", "What ran here before was an engine that this collection has not set up."),
+        ("a", "legacy", "What runs here now is an engine that this collection has not set up."),
         ("a", "", "The journal does not say which release was wanted here."),
     ],
 )
