@@ -17,7 +17,7 @@ from ansible_collections.gb10.vllm.plugins.module_utils import _http
 
 # Seconds for the answer. A withdrawal must not keep a restart waiting for a proxy that is lost; before it says yes to a copy that
 # is ready, a proxy asks it the gate's questions itself.
-PATIENCE = {"withdrawn": 10.0, "ready": 120.0}
+PATIENCE = {"withdrawn": 10.0, "ready": 75.0}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class Watchdog:
         self.memory = self.files.remembered()
         self.state = _watchdog.State()
         self.asker = _watchdog_look.Asker()
+        self.unsaved = ""
         self.told: set[str] = set()
         self.said: dict[str, str] = {}
         self.verdict, self.since = _watchdog.Verdict("", ""), time.time()
@@ -74,7 +76,14 @@ class Watchdog:
         verdict, self.state = _watchdog.triage(self.state, sample, rules)
         self.note_verdict(verdict)
         decision, memory = decide.decide(self.memory, verdict, sample.invocation, standing, now, self.rules)
+        before = self.memory.acts
         self.remember(memory)
+        if self.unsaved and decision.act in (decide.RESTART, decide.PAIR):
+            # Whoever forgets how often he restarted has no bound.
+            decision, self.memory = (
+                decide.Decision(why_not=f"its memory cannot be written: {self.unsaved}"),
+                replace(memory, acts=before),
+            )
         self.show(standing, decision, sample)
         if memory.away:
             return
@@ -84,7 +93,12 @@ class Watchdog:
         if self.memory.wanted == decide.READY:
             self.tell()
         interval = config["completion_interval_seconds"]
-        if sample.health == "ok" and self.asker.due(sample.invocation, sample.at, self.state.moved, interval):
+        # Also one whose server answers nothing at all any more; what refuses has nobody to be asked.
+        if (
+            self.state.ready
+            and sample.health != "refused"
+            and self.asker.due(sample.invocation, sample.at, self.state.moved, interval)
+        ):
             self.asker.ask(self.base(record), self.question(record), sample.invocation)
 
     def base(self, record: dict[str, Any]) -> str:
@@ -110,13 +124,19 @@ class Watchdog:
         self.verdict = verdict
 
     def remember(self, memory: decide.Memory) -> None:
-        """Write down what changed. A disk that takes nothing keeps it from acting: it would forget how often it did."""
-        if memory == self.memory:
+        """Write down what changed, before anything is done about it."""
+        if memory == self.memory and not self.unsaved:
             return
         if memory.wanted != self.memory.wanted:
             self.told = set()
-        self.files.remember(memory)
         self.memory = memory
+        try:
+            self.files.remember(memory)
+            self.unsaved = ""
+        except OSError as error:
+            if not self.unsaved:
+                self.files.say(ERROR, "unsaved", f"its memory cannot be written, so it restarts nothing: {error}")
+            self.unsaved = str(error)
 
     def tell(self) -> None:
         """Tell the proxies that do not know yet."""

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _gate_probe, _members_client, _watchdog_look
+from ansible_collections.gb10.vllm.plugins.module_utils import (
+    _gate,
+    _gate_probe,
+    _members_client,
+    _watchdog_look,
+    _watchdog_report,
+)
 from ansible_collections.gb10.vllm.plugins.module_utils import _watchdog as w
 from ansible_collections.gb10.vllm.plugins.module_utils import _watchdog_decide as d
 from ansible_collections.gb10.vllm.plugins.module_utils._programs import watchdog
@@ -188,3 +194,38 @@ def test_a_rank_of_a_pair_asks_for_the_pair(world: World) -> None:
     assert world.look(15, health="refused") == WITHDRAWN
     request = json.loads(Path(world.dog.files.pair_request).read_text())
     assert request["reason"] == "dead: it was ready, and its port refuses connections"
+
+
+def test_a_disk_that_takes_nothing_keeps_it_from_restarting_but_not_from_telling(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.look(5)
+
+    def full(*_about: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_watchdog_report.Files, "remember", full)
+        assert world.look(60, health="refused") == WITHDRAWN
+        assert "No space left" in world.state()["why_not"]
+        assert world.acts().count("unsaved") == 1
+    assert world.look(5) == ["restart 1"]
+
+
+@pytest.mark.parametrize(
+    ("sample", "asks"),
+    [
+        ({}, True),
+        ({"health": "silent"}, True),
+        ({"health": "refused"}, False),
+        ({"active": "activating", "health": ""}, False),
+    ],
+)
+def test_whom_it_asks_for_a_token(
+    world: World, monkeypatch: pytest.MonkeyPatch, sample: dict[str, Any], asks: bool
+) -> None:
+    asked: list[str] = []
+    world.look(5)
+    monkeypatch.setattr(_watchdog_look.Asker, "ask", lambda _self, base, _options, _start: asked.append(base))
+    world.look(5, **sample)
+    assert asked == (["http://127.0.0.1:8000"] if asks else [])
