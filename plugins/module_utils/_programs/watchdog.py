@@ -35,6 +35,7 @@ from ansible_collections.gb10.vllm.plugins.module_utils._watchdog_report import 
 KILL_AFTER = 10.0
 # Beyond the unit's own budget for a stop, for docker and systemd themselves.
 RESTART_MARGIN = 60.0
+NOTHING = decide.Decision()
 
 
 class Watchdog:
@@ -76,14 +77,7 @@ class Watchdog:
         verdict, self.state = _watchdog.triage(self.state, sample, rules)
         self.note_verdict(verdict)
         decision, memory = decide.decide(self.memory, verdict, sample.invocation, standing, now, self.rules)
-        before = self.memory.acts
-        self.remember(memory)
-        if self.unsaved and decision.act in (decide.RESTART, decide.PAIR):
-            # Whoever forgets how often he restarted has no bound.
-            decision, self.memory = (
-                decide.Decision(why_not=f"its memory cannot be written: {self.unsaved}"),
-                replace(memory, acts=before),
-            )
+        decision = self.remember(memory, decision)
         self.show(standing, decision, sample)
         if memory.away:
             return
@@ -96,7 +90,7 @@ class Watchdog:
         # Also one whose server answers nothing at all any more; what refuses has nobody to be asked.
         if (
             self.state.ready
-            and sample.health != "refused"
+            and sample.health not in ("", "refused")
             and self.asker.due(sample.invocation, sample.at, self.state.moved, interval)
         ):
             self.asker.ask(self.base(record), self.question(record), sample.invocation)
@@ -123,20 +117,26 @@ class Watchdog:
                 self.files.say(level, "seen", f"{verdict.kind}: {verdict.reason}", before=self.verdict.kind)
         self.verdict = verdict
 
-    def remember(self, memory: decide.Memory) -> None:
-        """Write down what changed, before anything is done about it."""
-        if memory == self.memory and not self.unsaved:
-            return
-        if memory.wanted != self.memory.wanted:
+    def remember(self, memory: decide.Memory, decision: decide.Decision = NOTHING) -> decide.Decision:
+        """Write down what changed, before it is done. Who cannot write down his restarts has no bound, and restarts nothing."""
+        before = self.memory
+        if memory == before and not self.unsaved:
+            return decision
+        if memory.wanted != before.wanted:
             self.told = set()
         self.memory = memory
         try:
             self.files.remember(memory)
             self.unsaved = ""
         except OSError as error:
+            why = f"its memory cannot be written, so it restarts nothing: {error}"
             if not self.unsaved:
-                self.files.say(ERROR, "unsaved", f"its memory cannot be written, so it restarts nothing: {error}")
-            self.unsaved = str(error)
+                self.files.say(ERROR, "unsaved", why)
+            self.unsaved = why
+            if decision.act in (decide.RESTART, decide.PAIR):
+                self.memory = replace(memory, acts=before.acts)
+                return decide.Decision(why_not=why)
+        return decision
 
     def tell(self) -> None:
         """Tell the proxies that do not know yet."""
