@@ -263,8 +263,8 @@ def classify(children: Mapping[int, str]) -> Workers:
 
 
 def reload_is_proven(before: Workers, now: Workers) -> bool:
-    """Every worker that accepts is new, and there is one."""
-    known = before.live | before.draining
+    """Every worker that accepts is new, and there is one. One that was still starting before is an old one too."""
+    known = before.live | before.draining | before.starting
     return bool(now.live) and not now.starting and not now.live & known
 
 

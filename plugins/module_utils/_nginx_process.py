@@ -49,7 +49,14 @@ def started(pid: int) -> float:
 
 
 def children(pid: int) -> list[int]:
-    """The child processes of a process."""
+    """The child processes of a process. The kernel may leave one out when another ends meanwhile: two lists have to agree."""
+    seen = _children(pid)
+    while (again := _children(pid)) != seen:
+        seen = again
+    return seen
+
+
+def _children(pid: int) -> list[int]:
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except ProcessLookupError:

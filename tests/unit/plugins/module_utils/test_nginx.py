@@ -230,6 +230,12 @@ def test_a_reload_is_proven_by_new_workers_only(live: Any, draining: Any, starti
     assert nginx.reload_is_proven(before, Workers(frozenset(live), frozenset(draining), frozenset(starting))) is proven
 
 
+def test_a_worker_that_was_still_starting_before_the_reload_is_no_new_one() -> None:
+    before = Workers(live=frozenset({1}), starting=frozenset({2}))
+    assert nginx.reload_is_proven(before, Workers(frozenset({2, 3, 4}), frozenset({1}))) is False
+    assert nginx.reload_is_proven(before, Workers(frozenset({3, 4}), frozenset({1, 2}))) is True
+
+
 TCP = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 100 1 0 100 0 0 10 0
    1: 010011AC:C000 0B5A12C6:1F40 01 00000000:00000000 00:00000000 00000000    33        0 101 1 0 20 4 30 10 -1
