@@ -119,8 +119,10 @@ def stop(found: Release) -> str:
     budget = _host.Deadline(found.budgets["unit_stop"] + PROOF_SECONDS)
     with contextlib.suppress(_host.HostError):
         _host.run(["systemctl", "stop", _host.UNIT], timeout=found.budgets["unit_stop"] + PROOF_SECONDS, check=False)
-    with contextlib.suppress(_host.HostError):
-        _host.run(["docker", "rm", "--force", CONTAINER], timeout=PROOF_SECONDS, check=False)
+    # The unit removes its container; what is left now belongs to nobody.
+    if left(found):
+        with contextlib.suppress(_host.HostError):
+            _host.run(["docker", "rm", "--force", CONTAINER], timeout=PROOF_SECONDS, check=False)
     while (remains := left(found)) and budget.left > 0:
         budget.pause(0.5)
     if not remains:

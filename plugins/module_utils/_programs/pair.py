@@ -35,8 +35,9 @@ from ansible_collections.gb10.vllm.plugins.module_utils import (
 
 STATE = "/run/gb10-vllm/pair.json"
 REQUEST = "/run/gb10-vllm/pair-restart"
-QUIET, BUSY = 1.0, 0.5
-CALM = (_pair.OFF, _pair.WATCH, _pair.FORMED, _pair.GAVE_UP, _pair.IDLE, _pair.STARTED, _pair.ALONE)
+# Seconds between two looks: nothing may act, all is well, something is under way
+ASLEEP, QUIET, BUSY = 3.0, 1.0, 0.5
+CALM = (_pair.WATCH, _pair.FORMED, _pair.GAVE_UP, _pair.IDLE, _pair.STARTED, _pair.ALONE)
 # Phases in which somebody may ask for a new generation
 LISTENS = (_pair.WATCH, _pair.FORMED, _pair.IDLE, _pair.STARTED)
 # The pages of the other hosts are small and near.
@@ -143,6 +144,8 @@ class Pair:
         self.publish(after, own, found)
         for act in acts:
             self.do(act, found, own)
+        if after.phase == _pair.OFF:
+            return ASLEEP
         return QUIET if after.phase in CALM else BUSY
 
     def order(self, rank: int) -> str:

@@ -122,6 +122,18 @@ def test_gone_is_proven(
     assert (rank.running, rank.gone) == (running, gone)
 
 
+def test_a_container_that_its_unit_has_left_is_removed(host: Any) -> None:
+    found = _pair_host.release(host.base)
+    assert found is not None
+    unit(host, "inactive")
+    state = {"Status": "running", "Pid": 1, "StartedAt": ""}
+    there = (0, json.dumps([{"Id": "1", "Config": {"Image": "i"}, "State": state}]), "")
+    gone = host.answers["docker inspect"]
+    host.answers["docker inspect"] = lambda: gone if host.begins("docker rm --force vllm") else there
+    assert _pair_host.stop(found) == ""
+    assert len(host.begins("docker rm --force vllm")) == 1
+
+
 def test_ports_belong_to_the_head(host: Any) -> None:
     """Something else may listen there on another rank."""
     put_release(Path(host.base), rank=1)
@@ -138,7 +150,7 @@ def test_stop_and_start(host: Any) -> None:
     assert _pair_host.start() == ""
     told = [line for line in host.asked if "show" not in line and "inspect" not in line]
     stop, start = "systemctl stop vllm.service", "systemctl start vllm.service"
-    assert told == [stop, "docker rm --force vllm", "systemctl reset-failed vllm.service", start]
+    assert told == [stop, "systemctl reset-failed vllm.service", start]
     host.answers["systemctl start"] = (1, "", "no such unit")
     assert "no such unit" in _pair_host.start()
 
