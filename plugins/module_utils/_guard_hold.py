@@ -24,10 +24,10 @@ class Next(Enum):
     """What to do with the engine that is held."""
 
     WAIT = "wait"
-    STOP = "stop it again"
-    START = "start it"
-    RELEASED = "it is no longer ours to hold"
-    GIVE_UP = "give up"
+    STOP = "stop the engine again"
+    START = "start the engine"
+    RELEASED = "hold the engine no longer"
+    GIVE_UP = "GIVE UP"
 
 
 @dataclass(frozen=True)

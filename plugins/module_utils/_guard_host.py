@@ -70,7 +70,7 @@ def checkpoint_folders(record: Mapping[str, Any]) -> list[str]:
 def share(record: Mapping[str, Any], total: int) -> int:
     """Bytes that the engine of a release asks for at its start; 0 when its record does not say. Pure."""
     words = [word for line in record.get("command", []) for word in line]
-    for word, value in zip(words, [*words[1:], ""], strict=True):
+    for word, value in zip(words, [*words[1:], ""], strict=False):
         name, _separator, joined = str(word).partition("=")
         if name == "--gpu-memory-utilization":
             try:

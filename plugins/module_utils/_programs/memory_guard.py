@@ -23,17 +23,17 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gb10.vllm.plugins.module_utils import _guard_host, _host, _pause
-from ansible_collections.gb10.vllm.plugins.module_utils._guard import GIB, Act, Bounds, Guard
+from ansible_collections.gb10.vllm.plugins.module_utils import _guard_host, _guard_settings, _host, _pause
+from ansible_collections.gb10.vllm.plugins.module_utils._guard import GIB, Act, Guard
 from ansible_collections.gb10.vllm.plugins.module_utils._guard_files import Group, Meter
-from ansible_collections.gb10.vllm.plugins.module_utils._guard_hold import Hold, Next, Rules
+from ansible_collections.gb10.vllm.plugins.module_utils._guard_hold import Hold, Next
+from ansible_collections.gb10.vllm.plugins.module_utils._guard_settings import Settings
 
 STOPPED = ("inactive", "failed")
-NOTE_SECONDS = 5.0
+NOTE_SECONDS, NOTE_SOON_SECONDS = 5.0, 1.0
 HOOK_SECONDS = 30
 # Longer than the time between two notes: what is paused must not become free because one of them is late.
 PAUSE_SECONDS = 120
@@ -41,45 +41,6 @@ PAUSE_NAME = "memory-guard.json"
 PAIR_RESTART = "pair-restart"
 _MCL_CURRENT_AND_FUTURE = 3
 _STACK = 512 * 1024
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The configuration file. `meminfo` and `cgroup` (its limit less its usage is taken for MemAvailable) are for tests."""
-
-    warn_gib: float
-    floor_gib: float
-    kill_gib: float
-    free_gib: float = 2
-    free_seconds: float = 5
-    step_seconds: float = 3
-    stop_seconds: float = 30
-    resume_gib: float = 0
-    resume_seconds: float = 60
-    restarts: int = 2
-    restart_window_seconds: float = 7200
-    hook: list[str] = field(default_factory=list)
-    unit: str = "vllm.service"
-    container: str = "vllm"
-    base_dir: str = "/etc/gb10-vllm"
-    state_dir: str = "/var/lib/gb10-vllm"
-    run_dir: str = "/run/gb10-vllm"
-    meminfo: str = "/proc/meminfo"
-    cgroup: str = ""
-
-    def bounds(self) -> Bounds:
-        return Bounds(
-            warn=round(self.warn_gib * GIB),
-            floor=round(self.floor_gib * GIB),
-            kill=round(self.kill_gib * GIB),
-            free=round(self.free_gib * GIB),
-            free_seconds=self.free_seconds,
-            step_seconds=self.step_seconds,
-            stop_seconds=self.stop_seconds,
-        )
-
-    def rules(self) -> Rules:
-        return Rules(self.resume_seconds, self.restarts, self.restart_window_seconds)
 
 
 class Worker(threading.Thread):
@@ -116,9 +77,8 @@ class Program:
         self.groups: list[Group] = []
         self.hands, self.notes = Worker(), Worker()
         self.state_file = f"{settings.run_dir}/memory_guard.json"
-        kept = contextlib.suppress(_host.HostError)
         self.hold = Hold(settings.rules())
-        with kept:
+        with contextlib.suppress(_host.HostError):
             self.hold = Hold.restored(settings.rules(), (_host.read_json(self.state_file) or {}).get("hold") or {})
         self.record: dict[str, Any] = {}
         self.invocation = self.largest = ""
@@ -150,7 +110,9 @@ class Program:
                     self.killed_after = time.monotonic() - (self.guard.crossed or now)
                 worker, task = self._doings[act]
                 worker.ask(task)
-            if now - self._noted >= NOTE_SECONDS:
+            # Short while something happens, so that what is held comes back soon.
+            calm = self.guard.stage is None and self.hold.since is None
+            if now - self._noted >= (NOTE_SECONDS if calm else NOTE_SOON_SECONDS):
                 self._noted = now
                 self.notes.ask(self.note)
             time.sleep(self.guard.pace())
@@ -240,17 +202,14 @@ class Program:
             self.hands.ask(self.order_stop)
         elif step is Next.START:
             self.hands.ask(self.start)
-            self.counts["start"] += 1
-            say(
-                4,
-                f"start the engine: {self._why()}; start {len(self.hold.starts)} of {self.settings.restarts} in the window",
+            self.tell(
+                4, step, f"{self._why()}; start {len(self.hold.starts)} of {self.settings.restarts} in the window"
             )
         elif step is Next.RELEASED:
-            say(6, f"hold the engine no longer: {self.hold.words}")
+            self.tell(6, step, self.hold.words)
         elif step is Next.GIVE_UP:
-            say(
-                3,
-                f"GAVE UP: the engine stays down, {self.hold.words}. Find out who takes the memory, then start {self.settings.unit}",
+            self.tell(
+                3, step, f"the engine stays down, {self.hold.words}. Find out who takes the memory, then start it"
             )
         self.keep_pause(now)
         self.write(now)
@@ -290,8 +249,7 @@ class Program:
         _host.write_atomically(str(path), json.dumps(content) + "\n")
 
     def write(self, now: float) -> None:
-        guard, settings = self.guard, self.settings
-        held = self.hold.since is not None
+        guard, held = self.guard, self.hold.since is not None
         level = (
             guard.stage.value
             if guard.stage
@@ -306,44 +264,31 @@ class Program:
             "level": level,
             "available_gib": round(self.meter.available / GIB, 2),
             "free_gib": round(self.meter.free / GIB, 2),
-            "warn_gib": settings.warn_gib,
-            "floor_gib": settings.floor_gib,
+            "warn_gib": self.settings.warn_gib,
+            "floor_gib": self.settings.floor_gib,
             "resume_gib": round(self.resume_bytes() / GIB, 2),
             "refused": guard.refused,
             "largest": self.largest,
             "hold": {**self.hold.as_dict(), "held": held},
             "acts": list(self.acts),
         }
-        os.makedirs(settings.run_dir, mode=0o755, exist_ok=True)
+        os.makedirs(self.settings.run_dir, mode=0o755, exist_ok=True)
         _host.write_atomically(self.state_file, json.dumps(content) + "\n")
-        folder = f"{settings.state_dir}/metrics"
+        folder = f"{self.settings.state_dir}/metrics"
         os.makedirs(folder, mode=0o755, exist_ok=True)
-        _host.write_atomically(f"{folder}/memory_guard.prom", self.metrics(held))
+        gauges = {
+            "available_bytes": self.meter.available,
+            "floor_bytes": guard.bounds.floor,
+            "warned": int(guard.warned),
+            "engine_held": int(held),
+            "gave_up": int(self.hold.gave_up),
+        }
+        _host.write_atomically(f"{folder}/memory_guard.prom", _guard_settings.metrics(gauges, self.counts))
 
-    def metrics(self, held: bool) -> str:
-        lines = []
-        for name, words, value in (
-            ("available_bytes", "MemAvailable as the memory guard sees it.", self.meter.available),
-            ("floor_bytes", "MemAvailable at which the memory guard acts.", self.guard.bounds.floor),
-            ("warned", "Whether less is available than the bound for warnings.", int(self.guard.warned)),
-            ("engine_held", "Whether the engine is kept down for want of memory.", int(held)),
-            ("gave_up", "Whether the engine is kept down until a person starts it.", int(self.hold.gave_up)),
-        ):
-            lines += [f"# HELP gb10_vllm_guard_{name} {words}", f"# TYPE gb10_vllm_guard_{name} gauge"]
-            lines += [f"gb10_vllm_guard_{name} {value}"]
-        lines += [
-            "# HELP gb10_vllm_guard_acts_total What the memory guard did.",
-            "# TYPE gb10_vllm_guard_acts_total counter",
-        ]
-        lines += [
-            f'gb10_vllm_guard_acts_total{{act="{act}"}} {self.counts[act]}'
-            for act in ("drop", "refuse", "stop", "kill", "start")
-        ]
-        return "\n".join(lines) + "\n"
-
-    def tell(self, priority: int, act: Act, why: str) -> None:
-        self.counts[act.name.lower()] += 1
-        self.acts.append({"time": time.time(), "act": act.name.lower(), "why": why})
+    def tell(self, priority: int, act: Act | Next, why: str) -> None:
+        name = act.name.lower()
+        self.counts[name] += 1
+        self.acts.append({"time": time.time(), "act": name, "why": why})
         say(priority, f"{act.value}: {why}")
 
     def _why(self) -> str:
