@@ -11,6 +11,7 @@ for a width, because one that is shrunk to a telephone cannot be read there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ STEPS = {
 }
 # A phase has the same colour in every report.
 PHASES = {name: f"var(--phase{place})" for place, name in enumerate(_phase.NAMES)}
+TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 SITE = "the model"
 ANSWERED, OTHER = "answered with 200", "any other answer"
 SINCE = "minutes:seconds since the rollout began"
@@ -77,6 +79,13 @@ def _labels(names: Sequence[str], width: int) -> dict[str, Any]:
     return {"title": None, "labelLimit": room, "minExtent": room + 4, "ticks": False}
 
 
+def _time_axis(first: float, last: float, width: int, **more: Any) -> dict[str, Any]:
+    """An axis of time with marks where people look for them: at whole seconds, minutes, quarters of an hour."""
+    step = next((step for step in TICKS if (last - first) / step <= width / 80), TICKS[-1])
+    values = [number * step for number in range(math.ceil(first / step), math.floor(last / step) + 1)]
+    return {"title": SINCE, "labelExpr": CLOCK, "values": values, **more}
+
+
 def _colour(field: str, names: Sequence[str], colours: Sequence[str]) -> dict[str, Any]:
     return {
         "field": field,
@@ -102,7 +111,8 @@ def timeline(report: Mapping[str, Any], width: int) -> dict[str, Any] | None:
         return None
     order = ([SITE] if away else []) + [host["name"] for host in report["hosts"][:MOST_HOSTS]]
     bars = away + rows
-    least = LEAST_SHARE * (max(bar["to"] for bar in bars) - min(bar["from"] for bar in bars))
+    first, last = min(bar["from"] for bar in bars), max(bar["to"] for bar in bars)
+    least = LEAST_SHARE * (last - first)
     bars = [{**bar, "to": max(bar["to"], bar["from"] + least)} for bar in bars]
     used = [key for key, words in STEPS.items() if any(bar["step"] == words for bar in bars)]
     return _chart(
@@ -120,12 +130,8 @@ def timeline(report: Mapping[str, Any], width: int) -> dict[str, Any] | None:
             "x": {
                 "field": "from",
                 "type": "quantitative",
-                "axis": {
-                    "title": SINCE,
-                    "labelExpr": CLOCK,
-                    "tickCount": width // 90,
-                    "tickMinStep": 1,
-                },
+                "scale": {"domain": [min(0.0, first), last]},
+                "axis": _time_axis(min(0.0, first), last, width),
             },
             "x2": {"field": "to"},
             "color": _colour("step", [STEPS[key] for key in used], [f"var(--{key})" for key in used]),
@@ -198,7 +204,7 @@ def traffic(report: Mapping[str, Any], width: int) -> dict[str, Any] | None:
                 "field": "at",
                 "type": "quantitative",
                 "scale": {"nice": False},
-                "axis": {"title": SINCE, "labelExpr": CLOCK, "tickCount": width // 90, "grid": False},
+                "axis": _time_axis(rows[0]["at"], rows[-1]["next"], width, grid=False),
             },
             "x2": {"field": "next"},
             "y": {"field": "low", "type": "quantitative", "axis": {"title": "requests per second", "tickCount": 4}},

@@ -29,6 +29,8 @@ def seconds(value: Any) -> str:
     if value is None:
         return NONE
     value = float(value)
+    if value == 0:
+        return "0 s"
     if value < 10:
         return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
     if value < 120:

@@ -119,7 +119,7 @@ def test_without_pictures_the_tables_are_there(tmp_path: Path, program: str, why
     ("value", "text"),
     [
         (None, "–"),
-        (0, "0.00 s"),
+        (0, "0 s"),
         (0.25, "0.25 s"),
         (9.94, "9.9 s"),
         (12.4, "12 s"),
