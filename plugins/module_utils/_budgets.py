@@ -11,7 +11,7 @@ The order is what matters, and the unit tests prove it over the whole range of i
 * engine-ready limit < gate deadline: the engine's own explanation is in the log before the gate gives up;
 * gate deadline < unit start budget: systemd never kills what the gate still waits for;
 * shutdown timeout < container stop < unit stop budget: running requests end, then docker ends, then systemd;
-* restart window > burst x (gate deadline + delay): a start that fails late still counts, so a broken release
+* restart window > burst x (unit start budget + delay): a start that fails late still counts, so a broken release
   is given up after `burst` tries instead of being restarted for ever.
 """
 
@@ -81,7 +81,7 @@ def derive(expected_load: int, shutdown: int = 60, restart_delay: int = 15, rest
         unit_stop=container_stop + STOP_OVERHEAD,
         restart_delay=restart_delay,
         restart_burst=restart_burst,
-        restart_window=restart_burst * (gate_deadline + restart_delay) + WINDOW_MARGIN,
+        restart_window=restart_burst * (gate_deadline + START_OVERHEAD + restart_delay) + WINDOW_MARGIN,
     )
 
 

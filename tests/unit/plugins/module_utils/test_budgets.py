@@ -20,7 +20,7 @@ def test_order(shutdown: int, burst: int) -> None:
         b = _budgets.derive(load, shutdown, restart_burst=burst)
         assert load < b.engine_ready < b.gate_deadline < b.unit_start
         assert shutdown < b.container_stop < b.unit_stop
-        assert b.restart_window > burst * (b.gate_deadline + b.restart_delay)
+        assert b.restart_window > burst * (b.unit_start + b.restart_delay)
         assert b.expected_load == load
         assert b.shutdown == shutdown
 
