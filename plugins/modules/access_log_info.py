@@ -31,6 +31,10 @@ attributes:
     support: full
     details:
       - Changes nothing.
+  action:
+    description: Runs partly on the controller.
+    support: full
+    details: A host that cannot be reached becomes a failed result; everything else happens on the host.
 options:
   path:
     description: The access log.

@@ -41,7 +41,8 @@ def build(
     newest = events[-1]["time"] if events else None
     hosts = [_host(events, name, traces.get(name) or {}) for name in _report_timeline.hosts(events)]
     chain = _chain(history, events)
-    windows = [window.as_dict() for window in _report_timeline.windows(chain)]
+    away, serving = _report_timeline.walk(chain)
+    windows = [window.as_dict() for window in away]
     report = {
         "schema": SCHEMA,
         "rollout": history["rollout"],
@@ -53,7 +54,7 @@ def build(
         "resumes": begin.get("resumes") or "",
         "state": {"ok": "ok", "failed": "failed"}.get(str(end.get("result")), "unfinished"),
         "reason": _short(end.get("reason")),
-        "serving": list(end.get("serving") or [host["name"] for host in hosts if host["admitted"]]),
+        "serving": list(end["serving"]) if end.get("serving") is not None else serving,
         "began": began,
         "ended": ended,
         "seconds": round(max(0.0, (ended or newest) - began), 3) if began and newest else None,

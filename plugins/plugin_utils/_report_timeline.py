@@ -177,6 +177,11 @@ class Window:
 
 def windows(events: Sequence[Event]) -> list[Window]:
     """All times without an admitted copy, in the events of one rollout or of several that followed each other."""
+    return walk(events)[0]
+
+
+def walk(events: Sequence[Event]) -> tuple[list[Window], list[str]]:
+    """All times without an admitted copy, and who is in front of clients when the events end."""
     found: list[Window] = []
     serving: set[str] = set()
     since: float | None = None
@@ -212,7 +217,7 @@ def windows(events: Sequence[Event]) -> list[Window]:
         look(time)
     if since is not None and events:
         found.append(Window(since, max(since, events[-1]["time"]), open=True, at_least=vague))
-    return found
+    return found, sorted(serving)
 
 
 def change(events: Sequence[Event]) -> tuple[float, float] | None:

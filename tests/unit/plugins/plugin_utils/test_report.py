@@ -94,6 +94,11 @@ def test_the_rollout_that_went_on_has_the_whole_window() -> None:
     assert (alone["window_seconds"], alone["windows"][0]["at_least"]) == (3.6, True)
 
 
+def test_what_serves_when_nothing_does_and_when_one_was_not_touched() -> None:
+    assert build([*samples.killed(), samples.ended(90, "failed", serving=[])])["serving"] == []
+    assert build(samples.rolling()[:4])["serving"] == ["spark2"]
+
+
 def test_requests_that_outlast_the_drain_end_the_window() -> None:
     events = samples.switch()[:2]
     events += [samples.step(303, "drained", "spark1", result="refuse", seconds=300)]
