@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small HTTP server in the place of an engine: `copy.py PORT`. POST /v1/stream sends pieces with gaps.
+What the gate asks is answered as it wishes.
 
 While the file FULL is there, it says 503 to every POST, as an engine does whose queue is full.
 """
@@ -15,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 FULL = Path("/run/gb10-proxy-copy.full")
+# What the gate wants to hear, whole or as a piece of a stream.
+PARIS = {"message": {"content": "Paris"}, "delta": {"content": "Paris"}, "finish_reason": "stop"}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -27,7 +30,13 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200)
 
     def answer(self, status: int) -> None:
-        data = json.dumps({"object": "list", "authorization": self.headers.get("Authorization")}).encode()
+        content = {
+            "object": "list",
+            "authorization": self.headers.get("Authorization"),
+            "data": [{"id": "tiny"}],
+            "choices": [PARIS],
+        }
+        data = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -40,18 +49,23 @@ class Handler(BaseHTTPRequestHandler):
         if FULL.exists():
             self.answer(503)
             return
-        if self.path != "/v1/stream":
+        wanted = json.loads(body)
+        if self.path != "/v1/stream" and not wanted.get("stream"):
             self.do_GET()
             return
-        wanted = json.loads(body)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for number in range(wanted["pieces"]):
+        # The gate's stream asks for no pieces: it gets an answer.
+        pieces = [str(number) for number in range(wanted.get("pieces", 0))] or [
+            json.dumps({"choices": [PARIS]}),
+            "[DONE]",
+        ]
+        for number, text in enumerate(pieces):
             if number:
-                time.sleep(wanted["gap"])  # the load that the test asks for
-            piece = f"data: {number}\n\n".encode()
+                time.sleep(wanted.get("gap", 0))  # the load that the test asks for
+            piece = f"data: {text}\n\n".encode()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 

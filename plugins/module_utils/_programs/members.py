@@ -261,7 +261,8 @@ class Watch:
                     task = asyncio.create_task(self.try_again(name))
                     self.tries.add(task)
                     task.add_done_callback(self.tries.discard)
-        self.report(membership, paused, now)
+        # A slow disk must not keep a host waiting that asks.
+        await asyncio.to_thread(self.report, membership, paused, now)
 
     async def try_again(self, name: str) -> None:
         with contextlib.suppress(NginxError):
@@ -275,6 +276,7 @@ class Watch:
             cut, answered = self.members.cuts.counts(copy.name, now)
             copies[copy.name] = {**_members.status(membership, copy.name), "cut": cut, "answered": answered}
         state = {"time": round(now, 3), "paused": paused, "copies": copies}
+        Path(self.config.state_file).parent.mkdir(exist_ok=True)
         Path(f"{self.config.state_file}.new").write_text(json.dumps(state, indent=2) + "\n")
         os.replace(f"{self.config.state_file}.new", self.config.state_file)
         # For readers; what counts is in the list of servers itself.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,12 @@ def test_how_it_was_proven_is_kept_for_the_next_time(tmp_path: Path) -> None:
     told = _gate_memory.recall(str(tmp_path), "spark1", {"model": "m", "prompt": "other"})
     assert told == {name: value for name, value in asked.items() if name != "api_key"}
     assert "secret" not in (tmp_path / "gb10-vllm" / "gates" / "spark1.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "record", [{}, {"entry": {"name": "spark1"}}, {"entry": {"name": "spark1", "server": "spark1:80"}}, 1]
+)
+def test_a_damaged_record_is_refused(record: Any) -> None:
+    text = _nginx.render(replace(BOTH, withdrawn={"spark1": record}))
+    with pytest.raises(_nginx.NginxError, match=r"servers\.conf was not written by this collection or is damaged"):
+        _nginx.parse(text, "servers.conf")
