@@ -6,8 +6,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import signal
 import sys
+import termios
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +22,7 @@ import pytest
 import yaml
 from ansible_collections.gb10.vllm.plugins.plugin_utils._status_lines import COLUMNS
 from ansible_collections.gb10.vllm.tests.standin.server import STAND_IN, Server, wait_until
-from ansible_collections.gb10.vllm.tests.unit.playbooks import connections, play
+from ansible_collections.gb10.vllm.tests.unit.playbooks import PROGRAMS, ROOT, TREE, connections, play
 
 UNIT = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNRestarts=3\n"
 UNIT += "ActiveEnterTimestampMonotonic=1\nMainPID=1\nResult=success\nExecMainStatus=0\nInvocationID=0123\nNeedDaemonReload=no\n"
@@ -130,6 +136,57 @@ def test_several_looks_are_one_object_per_line(tmp_path: Path, engines: dict[str
     written = [look["traffic"]["copies"]["spark1"]["window"]["counters"]["generation_tokens"] for look in looks]
     assert all(tokens > 0 for tokens in written)
     assert "\033[" not in done.stdout
+
+
+def test_ctrl_c_ends_the_looks_and_not_the_run(tmp_path: Path, engines: dict[str, Server]) -> None:
+    inventory = site(tmp_path, {name: server.port for name, server in engines.items()})
+    words = [
+        "ansible-playbook",
+        "--inventory",
+        str(inventory),
+        str(ROOT / "playbooks/status.yml"),
+        "--extra-vars",
+        "watch=30",
+    ]
+    places = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_COLLECTIONS_PATH": str(TREE)}
+    places |= {"PATH": f"{tmp_path / 'bin'}:{PROGRAMS}", "HOME": str(tmp_path), "TERM": "xterm"}
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text("#!/bin/sh\nexit 255\n")
+    ssh.chmod(0o755)
+    program, terminal = pty.fork()
+    if not program:
+        os.execvpe(words[0], words, {**places, "ANSIBLE_SSH_EXECUTABLE": str(ssh)})
+    seen, asked, end = b"", 0.0, time.monotonic() + 120
+    try:
+        while (chunk := read(terminal)) is not None:
+            if time.monotonic() > end:
+                os.kill(program, signal.SIGKILL)
+            seen += chunk
+            # The task listens for the key itself; in the moments in between Ctrl-C would end the whole run.
+            if b"again every 30 s" in seen and not is_cooked(terminal) and time.monotonic() > asked + 2:
+                os.write(terminal, b"\x03")
+                asked = time.monotonic()
+    finally:
+        status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+        os.close(terminal)
+    assert status == 0, seen.decode()
+    assert b"\033[H\033[2J" in seen, "what was there before is gone"
+    assert b"PLAY RECAP" in seen
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [command for command in commands if str(inventory).encode() in command]
+
+
+def is_cooked(terminal: int) -> bool:
+    return bool(termios.tcgetattr(terminal)[3] & termios.ICANON)
+
+
+def read(terminal: int) -> bytes | None:
+    """What has come within a moment; None once the program has ended."""
+    ready, _writable, _failed = select.select([terminal], [], [], 0.1)
+    try:
+        return (os.read(terminal, 65536) or None) if ready else b""
+    except OSError:
+        return None
 
 
 def test_two_names_for_one_engine(tmp_path: Path, engines: dict[str, Server]) -> None:
