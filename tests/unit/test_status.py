@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -172,8 +173,16 @@ def test_ctrl_c_ends_the_looks_and_not_the_run(tmp_path: Path, engines: dict[str
     assert status == 0, seen.decode()
     assert b"\033[H\033[2J" in seen, "what was there before is gone"
     assert b"PLAY RECAP" in seen
-    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    assert not [command for command in commands if str(inventory).encode() in command]
+    assert commands_with(str(inventory)) == []
+
+
+def commands_with(word: str) -> list[str]:
+    """The processes that have this word in their command."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [command for command in found if word in command]
 
 
 def is_cooked(terminal: int) -> bool:
