@@ -84,7 +84,7 @@ class Program:
         self.invocation = self.largest = ""
         self.counts: Counter[str] = Counter()
         self.acts: deque[dict[str, Any]] = deque(maxlen=20)
-        self.killed_after = 0.0
+        self.killed_after, self.killed_at = 0.0, 0
         self._noted = -NOTE_SECONDS
         self._old_groups: list[Group] = []
         # Bound once: on the way to a kill nothing is made.
@@ -103,11 +103,14 @@ class Program:
         while True:
             now = time.monotonic()
             available = self.meter.read()
+            before = self.guard.stage
             for act in self.guard.sample(now, available, self.meter.free, self.running()):
                 if act is Act.KILL:
                     for group in self.groups:
                         group.kill()
-                    self.killed_after = time.monotonic() - (self.guard.crossed or now)
+                    if before is Act.KILL:
+                        continue
+                    self.killed_after, self.killed_at = time.monotonic() - (self.guard.crossed or now), available
                 worker, task = self._doings[act]
                 worker.ask(task)
             # Short while something happens, so that what is held comes back soon.
@@ -156,7 +159,8 @@ class Program:
         self.tell(
             3,
             Act.KILL,
-            f"{self._why()}; SIGKILL was sent {1000 * self.killed_after:.0f} ms after the floor was crossed",
+            f"{self.killed_at / GIB:.2f} GiB were available, floor {self.guard.bounds.floor / GIB:g} GiB; "
+            f"SIGKILL was sent {1000 * self.killed_after:.0f} ms after the floor was crossed",
         )
 
     def order_stop(self) -> None:
