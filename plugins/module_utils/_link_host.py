@@ -86,9 +86,7 @@ def fits(source: str, peer: str, mtu: int, seconds: float = 1.0) -> str:
     version = 6 if ":" in peer else 4
     payload = os.urandom(max(mtu - _HEADERS[version], 56))
     number = int.from_bytes(os.urandom(2), "big")
-    kind = (
-        (socket.AF_INET6, socket.getprotobyname("ipv6-icmp")) if version == 6 else (socket.AF_INET, socket.IPPROTO_ICMP)
-    )
+    kind = (socket.AF_INET6, socket.IPPROTO_ICMPV6) if version == 6 else (socket.AF_INET, socket.IPPROTO_ICMP)
     with socket.socket(kind[0], socket.SOCK_RAW, kind[1]) as raw:
         if version == 6:
             raw.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _DO)

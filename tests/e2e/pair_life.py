@@ -114,6 +114,7 @@ def pair_serves_again(event: Callable[[str], None], host: str, seconds: float) -
 
     lab.wait_for(again, seconds, f"the pair serves again after {event.__name__} on {host}: {keeper()}")
     took = time.monotonic() - began
-    print(f"\n{event.__name__} on {host}: the pair serves again after {took:.0f} s")
+    said = lab.on("spark1", "journalctl --unit=gb10-vllm-pair --output=cat | grep 'stops the whole pair' | tail -n 1")
+    print(f"\n{event.__name__} on {host}: the pair serves again after {took:.0f} s; {said.strip()}")
     one_engine_each()
     return took
