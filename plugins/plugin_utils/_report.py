@@ -60,6 +60,7 @@ def build(
         "seconds": round(max(0.0, (ended or newest) - began), 3) if began and newest else None,
         "windows": windows,
         "window_seconds": round(sum(window["seconds"] for window in windows), 3),
+        "first_start": _is_first_start(begin),
         "requests": end.get("requests") or None,
         "hosts": hosts,
         "changes": _changes(events, hosts, traces),
@@ -92,6 +93,12 @@ def kept(report: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, 
     phases = {host["name"]: host.get("phases") for host in before.get("hosts") or []}
     report["hosts"] = [{**host, "phases": host["phases"] or phases.get(host["name"]) or []} for host in report["hosts"]]
     return report
+
+
+def _is_first_start(begin: Event) -> bool:
+    """Whether nothing ever ran on the site, so that nobody could miss it."""
+    serving = [plan for plan in (begin.get("hosts") or {}).values() if (plan or {}).get("serving")]
+    return bool(begin) and not serving and not begin.get("before")
 
 
 def _short(text: Any) -> str:

@@ -117,6 +117,7 @@ def test_a_first_start_has_no_window() -> None:
     ]
     report = build(events)
     assert (report["windows"], report["changes"][0]["words"]) == ([], "The first release on this host.")
+    assert (report["first_start"], build(samples.rolling())["first_start"]) == (True, False)
 
 
 @pytest.mark.parametrize(
