@@ -175,7 +175,7 @@ def _actors(
         why += [
             f"starts or stops the container {name}"
             for name in [our.container, *foreign]
-            if _foreign_text.commands_container(unit.text, name)
+            if _foreign_text.commands_container(unit.text, name) and not (name in foreign and _named_by(unit.text, name))
         ]
         if why:
             reasons[unit.key] = why

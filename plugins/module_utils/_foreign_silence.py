@@ -199,7 +199,9 @@ def silence(
 ) -> dict[str, Any]:
     """Make them silent: those named, and those in the record. HostError names what could not be, the record stays."""
     old = read(base)
-    units = [Unit(key) for key in in_order(sorted({*keys, *(old.get("units") or {})}), STOP_ORDER)]
+    known = old.get("units") or {}
+    units = [Unit(key) for key in in_order(sorted({*keys, *known}), STOP_ORDER)]
+    units = [unit for unit in units if unit.load != "not-found" or unit.key in known]
     containers = {
         name: found for name in sorted({*names, *(old.get("containers") or {})}) if (found := container_entry(name))
     }

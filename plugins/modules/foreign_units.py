@@ -44,6 +44,11 @@ options:
     type: list
     elements: str
     default: []
+  recorded:
+    description: Units and containers of the record of M(gb10.vllm.legacy_units). One that is not silent has to be silenced again.
+    type: list
+    elements: str
+    default: []
   accept:
     description: Units, containers and cron entries (C(FILE:LINE)) that do no harm, in the same way. They are not told.
     type: list
@@ -125,14 +130,16 @@ def main() -> None:
             "base_dir": {"type": "path", "default": "/etc/gb10-vllm"},
             "port": {"type": "int", "default": 8000},
             "names": {"type": "list", "elements": "str", "default": []},
+            "recorded": {"type": "list", "elements": "str", "default": []},
             "accept": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
     base, port, names, accept = (module.params[name] for name in ("base_dir", "port", "names", "accept"))
+    known = [*names, *module.params["recorded"]]
     try:
         units, containers, crons = _foreign_host.units(port), _foreign_host.containers(port), _foreign_host.crons()
-        findings = _foreign.find(units, containers, crons, _foreign.Our(port=port), names, accept)
+        findings = _foreign.find(units, containers, crons, _foreign.Our(port=port), known, accept)
         ours = next((unit for unit in units if unit.name == _host.UNIT and not unit.account), _foreign.Unit(_host.UNIT))
         if not _foreign_host.our_unit_is_ours(base):
             findings.append(_foreign.not_ours(ours))
@@ -149,7 +156,7 @@ def main() -> None:
         silence=[finding.name for finding in findings if finding.silence and finding.kind == "unit"],
         silence_containers=[finding.name for finding in findings if finding.silence and finding.kind == "container"],
         gives_back=_foreign.gives_back(findings, units, containers),
-        unnamed=[finding.text for finding in findings if finding.silence and not finding.named],
+        unnamed=[finding.text for finding in findings if finding.silence and not _foreign.matches(finding.name, names)],
         refused=[finding.refused for finding in live if finding.refused],
         unknown=_foreign.unknown(names, units, containers),
         ours_enabled=ours.is_enabled or ours.is_running,

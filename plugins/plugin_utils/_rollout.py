@@ -239,7 +239,7 @@ def plan(
         "stable": lambda: _targets.rolled_back(facts, last, wish.to),
     }[wish.target]()
     before = _targets.legacy(facts) if _targets.legacy_serves(facts) else _targets.running(facts)
-    if last is not None and not last.is_done and last.before:
+    if last is not None and not last.is_done and last.before and not _targets.legacy_serves(facts, now=True):
         before = dict(last.before)
     if _targets.is_legacy(targets):
         return _to_legacy(facts, admitted, before)

@@ -89,10 +89,11 @@ def legacy_is_silenced(facts: Sequence[Facts]) -> bool:
     return any((host.get("legacy") or {}).get("silenced") for host in facts)
 
 
-def legacy_serves(facts: Sequence[Facts]) -> bool:
-    """Whether the site is not ours yet: nothing of ours runs, and something is there that a switch has to silence."""
+def legacy_serves(facts: Sequence[Facts], now: bool = False) -> bool:
+    """Whether the site is not ours yet: nothing of ours runs, and something is there that a switch has to silence, or runs `now`."""
     ours = any(host["engine"]["running"] for host in facts)
-    return not ours and any((host.get("legacy") or {}).get("silence") for host in facts)
+    found = [host.get("legacy") or {} for host in facts]
+    return not ours and any(entry.get("silence") and (entry.get("serving") or not now) for entry in found)
 
 
 def running(facts: Sequence[Facts]) -> dict[str, str]:

@@ -281,6 +281,13 @@ def test_a_site_served_by_what_is_not_ours_goes_back_to_that() -> None:
     assert {host["silence"] for host in plan["hosts"].values()} == {("old.service",)}
 
 
+def test_what_serves_now_counts_more_than_what_a_failed_rollout_had_found() -> None:
+    last = began("cutover", "failed", pair(NEW), pair(OLD))
+    for serving, before in ((True, LEGACY), (False, pair(OLD))):
+        hosts = with_legacy(facts(OLD, {"r1": OLD}, does="off"), silence=["old.service"], serving=serving)
+        assert _rollout.plan(hosts, [], last, _rollout.Wish("staged"))["before"] == before
+
+
 def test_nothing_silenced_is_no_target() -> None:
     with pytest.raises(RefusedError, match="which is no stable state of this site"):
         _rollout.plan(facts(OLD), HOSTS, None, _rollout.Wish("stable", to="legacy"))
