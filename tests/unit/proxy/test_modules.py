@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.gb10.vllm.plugins.module_utils import _members, _nginx_membership
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import KEYS, SERVERS, SITE
 
@@ -45,6 +46,25 @@ def test_admit_is_fast_proven_and_quiet_the_second_time(proxy: Any, copies: list
     assert (second["changed"], second["tested"], second["reloaded_at"]) == (False, False, None)
     assert tree(proxy.folder) == kept
     assert proxy.info()["worker_pids"] == workers
+
+
+@pytest.mark.parametrize("state", ["admitted", "withdrawn"])
+def test_what_the_proxy_took_out_by_itself_is_kept_until_somebody_decides(
+    proxy: Any, copies: list[Any], state: str
+) -> None:
+    proxy.server("spark1", copies[0].address)
+    with proxy.nginx.lock():
+        _nginx_membership.revise(
+            proxy.nginx, lambda now, _site: _members.taken_out(now, "spark1", _members.HOST, "it is stalled", 1.0)
+        )
+    proxy.configure(proxy.site(copies), max_fails=5)  # as each run of the role
+    info = proxy.info()
+    assert info["admitted"] == []
+    assert info["withdrawn"] == {"spark1": {"since": 1.0, "by": "host", "reason": "it is stalled"}}
+    decided = proxy.server("spark1", copies[0].address, state=state)
+    assert decided["changed"] is True
+    assert proxy.info()["withdrawn"] == {}
+    assert len(proxy.info()["admitted"]) == (state == "admitted")
 
 
 def test_info_tells_the_limits_in_force(proxy: Any, copies: list[Any]) -> None:
