@@ -133,10 +133,11 @@ def follow(events: Sequence[Event], name: str) -> Host:
             loading, passed, host.admitted = time, None, False
             host.starts.append(time)
         elif step == "loaded":
-            ended = loading + seconds if loading is not None else time
+            # One that ran already was only looked at; when its wait began is not written down.
+            done = None
             if loading is not None:
-                add("load", loading, ended)
-            loading, done = None, ended
+                add("load", loading, loading + seconds)
+            loading = None
         elif step == "passed":
             add("gate", done, time)
             passed = time

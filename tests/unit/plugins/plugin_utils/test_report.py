@@ -94,6 +94,18 @@ def test_the_rollout_that_went_on_has_the_whole_window() -> None:
     assert (alone["window_seconds"], alone["windows"][0]["at_least"]) == (3.6, True)
 
 
+def test_a_copy_that_is_only_looked_at_has_no_load() -> None:
+    # The line is written after the admission whose time it precedes.
+    look = [
+        samples.step(9, "loaded", "spark1", seconds=0.1),
+        samples.step(5, "passed", "spark1"),
+        samples.step(5.5, "admitted", "spark1"),
+    ]
+    report = build([samples.begin(), *look])
+    assert [step for step, _seconds, _result in steps(report, "spark1")] == ["gate", "admit"]
+    assert report["notes"] == []
+
+
 def test_what_serves_when_nothing_does_and_when_one_was_not_touched() -> None:
     assert build([*samples.killed(), samples.ended(90, "failed", serving=[])])["serving"] == []
     assert build(samples.rolling()[:4])["serving"] == ["spark2"]
