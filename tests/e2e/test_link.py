@@ -26,7 +26,7 @@ class End(NamedTuple):
     interface: str
     address: str
     device: str
-    index: int
+    entry: int
 
     @property
     def gid(self) -> str:
@@ -65,8 +65,8 @@ def put_end(host: str) -> None:
         f"mkdir -p {port}/gids {port}/gid_attrs/types {port}/gid_attrs/ndevs /fake/dev/infiniband /dev/infiniband; "
         f"touch /fake/dev/infiniband/uverbs0; echo '4: ACTIVE' > {port}/state; "
         f"echo {end.gid} > {port}/gids/2; echo 'IB/RoCE v1' > {port}/gid_attrs/types/2; "
-        f"echo {end.gid} > {port}/gids/{end.index}; echo 'RoCE v2' > {port}/gid_attrs/types/{end.index}; "
-        f"echo {end.interface} > {port}/gid_attrs/ndevs/{end.index}",
+        f"echo {end.gid} > {port}/gids/{end.entry}; echo 'RoCE v2' > {port}/gid_attrs/types/{end.entry}; "
+        f"echo {end.interface} > {port}/gid_attrs/ndevs/{end.entry}",
     )
 
 
@@ -96,18 +96,18 @@ def test_each_host_gets_its_own_values(link: None) -> None:
         assert environment["NCCL_SOCKET_IFNAME"] == end.interface
         assert environment["GLOO_SOCKET_IFNAME"] == end.interface
         assert environment["NCCL_IB_HCA"] == end.device
-        assert environment["NCCL_IB_GID_INDEX"] == str(end.index)
+        assert environment["NCCL_IB_GID_INDEX"] == str(end.entry)
         assert environment["VLLM_HOST_IP"] == end.address
 
 
 def test_a_missing_entry_is_refused_by_name(link: None) -> None:
     before = observe.starts()
     end = ENDS["spark2"]
-    lab.on("spark2", f"mv {PORT.format(device=end.device)}/gid_attrs/types/{end.index} /fake/{end.index}")
+    lab.on("spark2", f"mv {PORT.format(device=end.device)}/gid_attrs/types/{end.entry} /fake/{end.entry}")
     refused(
         "spark2 cannot be a rank of a pair: no RoCE device of this host has an entry of version 2 for vllm_link_address 192.0.2.2"
     )
-    lab.on("spark2", f"mv /fake/{end.index} {PORT.format(device=end.device)}/gid_attrs/types/{end.index}")
+    lab.on("spark2", f"mv /fake/{end.entry} {PORT.format(device=end.device)}/gid_attrs/types/{end.entry}")
     lab.on("spark2", f"ip link set {end.interface} mtu 1280")
     refused("The ends of the direct link differ in their MTU (spark1 has 1500, spark2 has 1280)")
     assert observe.starts() == before, "nothing was stopped"
