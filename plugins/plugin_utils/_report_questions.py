@@ -13,8 +13,8 @@ from typing import Any
 
 from ansible_collections.gb10.vllm.plugins.plugin_utils import _report_timeline as timeline
 
-# How long before and after a change the traffic is compared, at most.
-COMPARED_SECONDS = 600.0
+# The traffic before and after a change is compared over a time that is as long as the change, within these bounds.
+LEAST_SECONDS, MOST_SECONDS = 120.0, 600.0
 
 
 def questions(events: Iterable[Any], now: float) -> dict[str, Any]:
@@ -54,10 +54,11 @@ def spans(events: Sequence[timeline.Event], now: float) -> list[dict[str, Any]]:
     if change is None:
         return []
     begin, end = change
+    compared = min(MOST_SECONDS, max(LEAST_SECONDS, end - begin))
     found = [
-        {"name": "before", "from": begin - COMPARED_SECONDS, "to": begin},
+        {"name": "before", "from": begin - compared, "to": begin},
         {"name": "during", "from": begin, "to": end},
-        {"name": "after", "from": end, "to": max(end, min(now, end + COMPARED_SECONDS))},
+        {"name": "after", "from": end, "to": max(end, min(now, end + compared))},
     ]
     away = [window for window in timeline.windows(events) if not window.open]
     if away:

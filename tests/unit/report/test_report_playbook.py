@@ -108,6 +108,15 @@ def test_a_report_although_a_host_is_off(site: Path) -> None:
     assert "hunter2" not in page.read_text() + json.dumps(report)
 
 
+def test_a_folder_that_cannot_be_made_is_said_and_the_site_keeps_the_report(site: Path) -> None:
+    (site / "rollouts" / f"{ROLLOUT}.html").unlink()
+    done = run(site, vllm_report_dir="/proc/nowhere")
+    assert done.returncode != 0
+    assert "or not be put where it belongs" in " ".join(done.stdout.split())
+    assert "/proc/nowhere" in done.stdout
+    assert (site / "rollouts" / f"{ROLLOUT}.html").is_file()
+
+
 def test_the_same_again_changes_nothing_and_one_that_never_was_is_refused(site: Path) -> None:
     done = run(site)
     assert "changed=0" in done.stdout
