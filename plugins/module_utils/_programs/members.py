@@ -78,7 +78,8 @@ class Config:
 
 
 def say(words: str) -> None:
-    print(words, flush=True)
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
 
 
 class Members:
@@ -396,7 +397,7 @@ def main() -> int:
     try:
         config = Config(**(_host.read_json(path) or {}))
     except (_host.HostError, TypeError) as error:
-        print(f"{path}: {error}", file=sys.stderr)
+        sys.stderr.write(f"{path}: {error}\n")
         return 1
     asyncio.run(serve(config))
     # Gates that still run change nothing any more, and are not waited for.
