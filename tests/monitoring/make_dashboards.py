@@ -24,22 +24,16 @@ HOST = 'site="$site",host="$copy"'
 
 def dashboard(uid: str, title: str, words: str, variables: list[dict[str, Any]], rows: Any) -> dict[str, Any]:
     source = {"type": "datasource", "name": "datasource", "label": "Prometheus", "query": "prometheus", "refresh": 1}
+    # While one is open, and as long as a failed or left one is the newest.
     rollouts = {
         "name": "Rollouts",
         "datasource": SOURCE,
         "enable": True,
         "iconColor": "purple",
-        "expr": f'gb10_vllm_rollout_info{{{SITE},state="open"}}',
-        "titleFormat": "{{verb}} ({{path}}) to {{topology}}",
+        "expr": f'gb10_vllm_rollout_info{{{SITE},state!="ok"}}',
+        "titleFormat": "{{verb}} ({{path}}) to {{topology}}: {{state}}",
         "textFormat": "{{rollout}}",
         "step": "5s",
-    }
-    ended = {
-        **rollouts,
-        "name": "Rollouts that failed",
-        "iconColor": BAD,
-        "expr": f'gb10_vllm_rollout_info{{{SITE},state!~"open|ok"}}',
-        "titleFormat": "{{verb}} {{state}}",
     }
     return {
         "uid": uid,
@@ -53,15 +47,18 @@ def dashboard(uid: str, title: str, words: str, variables: list[dict[str, Any]],
         "refresh": "30s",
         "timezone": "browser",
         "templating": {"list": [source, variable("site", "Site", "label_values(gb10_vllm:copy_up, site)"), *variables]},
-        "annotations": {"list": [rollouts, ended]},
+        "annotations": {"list": [rollouts]},
         "links": [
             {
                 "type": "dashboards",
                 "tags": ["gb10-vllm"],
                 "title": "vLLM",
+                "tooltip": "The other dashboards of this site",
+                "icon": "external link",
                 "asDropdown": False,
                 "includeVars": True,
                 "keepTime": True,
+                "targetBlank": False,
             }
         ],
         "panels": list(placed(rows)),

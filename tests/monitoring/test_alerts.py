@@ -50,7 +50,8 @@ def healthy() -> dict[str, str]:
             f'gb10_vllm_exporter_timestamp_seconds{{{on},exporter="engine"}}': "0+15x100",
             f'gb10_vllm_exporter_problem{{{on},exporter="engine"}}': flat(0),
             f"gb10_vllm_watchdog_gave_up{{{on}}}": flat(0),
-            f"gb10_vllm_guard_acts_total{{{on}}}": flat(0),
+            f"gb10_vllm_watchdog_look_time_seconds{{{on}}}": rising(15),
+            f'gb10_vllm_guard_acts_total{{{on},act="stop"}}': flat(0),
         }
         on = 'job="gb10_vllm_hosts",site="s",host="p"'
         series |= {
@@ -151,7 +152,8 @@ CASES: list[tuple[str, dict[str, str], Fires]] = [
             program(name, "a"): f"{value}x11 _x100"
             for name, value in (("copy_expected", 1), ("unit_restarts", 0), ("paused", 0))
         }
-        | {f'gb10_vllm_exporter_timestamp_seconds{{{on("a")},exporter="engine"}}': "0+15x11 _x100"},
+        | {f'gb10_vllm_exporter_timestamp_seconds{{{on("a")},exporter="engine"}}': "0+15x11 _x100"}
+        | {f"gb10_vllm_watchdog_look_time_seconds{{{on('a')}}}": "0+15x11 _x100"},
         {"CopyDown": [{"copy": "a"}], "HostDown": [{"copy": "a", "host": "a"}]},
     ),
     ("running requests and no token", STALLED, {"CopyStalled": [{"copy": "a"}]}),
@@ -241,8 +243,17 @@ CASES: list[tuple[str, dict[str, str], Fires]] = [
         {f"gb10_vllm_pair_gave_up{{{on('a')}}}": flat(1, 0)},
         {"WatchdogGaveUp": [{"copy": "a", "host": "a"}]},
     ),
-    ("the guard acted", {f"gb10_vllm_guard_acts_total{{{on('a')}}}": "0x60 1x60"}, {"GuardActed": [{"host": "a"}]}),
-    ("the guard acted long ago", {f"gb10_vllm_guard_acts_total{{{on('a')}}}": "0x4 1x139"}, {}),
+    (
+        "the watchdog stands still",
+        {f"gb10_vllm_watchdog_look_time_seconds{{{on('a')}}}": rising(15, 12)},
+        {"WatchSilent": [{"copy": "a", "host": "a"}]},
+    ),
+    (
+        "the guard acted",
+        {f'gb10_vllm_guard_acts_total{{{on("a")},act="stop"}}': "0x60 1x60"},
+        {"GuardActed": [{"host": "a"}]},
+    ),
+    ("the guard acted long ago", {f'gb10_vllm_guard_acts_total{{{on("a")},act="stop"}}': "0x4 1x139"}, {}),
     (
         "an exporter that stands still",
         {f'gb10_vllm_exporter_timestamp_seconds{{{on("a")},exporter="engine"}}': rising(15, 12)},
