@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 TEMPLATE, STYLE = "_report_page.html.j2", "_report_page.css"
 NONE = "–"
-TITLES = {"cutover": "Cutover", "rollback": "Rollback", "restart": "Restart", "resume": "Resumed rollout"}
+TITLES = {"cutover": "Cutover to", "rollback": "Rollback to", "restart": "Restart as", "resume": "Resumed rollout to"}
 STATES = {"ok": "ended well", "failed": "failed", "unfinished": "has not ended"}
 PATHS = {"rolling": "one copy after the other", "switch": "all hosts at once", "none": "nothing to do"}
 
@@ -96,7 +96,9 @@ def page(
         legends=legends,
         remark=remark,
         style=Markup(folder.joinpath(STYLE).read_text(encoding="utf-8")),
-        title=TITLES.get(str(report["verb"]), "Rollout"),
+        title=f"{TITLES.get(str(report['verb']), 'Rollout to')} {report['topology']}"
+        if report["topology"]
+        else "Rollout",
         state=STATES[str(report["state"])],
         how=PATHS.get(str(report["path"]), ""),
     )
