@@ -54,10 +54,11 @@ def changed(output: str) -> dict[str, int]:
 
 
 def fingerprint(host: str) -> str:
-    """Everything a playbook could have written: files of /etc and of our folders, units, images, links."""
+    """Everything a playbook could have written: files of /etc and of our folders, units, images, links; not what services write."""
     return lab.on(
         host,
         "find /etc /var/lib/gb10-vllm /usr/local /root -xdev \\( -type f -o -type l \\) -not -path '/root/.ansible/*' "
+        "-not -path '/var/lib/gb10-vllm/metrics/*' -not -path '/var/lib/gb10-vllm/watchdog.*' "
         "-not -name '.*.swp' -printf '%p %s %T@ %l\\n' 2>/dev/null | sort; docker image ls -q; systemctl list-unit-files --no-legend "
         "| grep -E 'vllm|nginx'; ls /var/lib/gb10-vllm 2>&1; true",
     )
