@@ -35,6 +35,7 @@ PLAIN_NGINX = (
     f"sed -i 's/proxy_next_upstream .*/proxy_next_upstream off;/' {PROXY} && nginx -t -q && nginx -s reload"
 )
 OWN_NGINX = f"cp /root/servers.conf {SERVERS} && cp /root/gb10-vllm.conf {PROXY} && nginx -t -q && nginx -s reload"
+PAUSE = "/var/lib/gb10-vllm/pause"
 HEALTH = "curl --silent --max-time 2 --output /dev/null --write-out '%{http_code}' http://127.0.0.1:8000/health || true"
 
 
@@ -101,6 +102,9 @@ def test_one_named_host_is_restarted_and_no_other(records: Path) -> None:
 def test_the_same_by_hand_fails_requests(records: Path, rows: dict[str, Load], tmp_path: Path) -> None:
     """One host after the other and only when the first is healthy again: what is missing is withdraw, drain and retry."""
     lab.on("proxy1", PLAIN_NGINX)
+    # The watchdog would withdraw what somebody restarts.
+    for host in observe.HOSTS:
+        lab.on(host, f"mkdir -p {PAUSE} && touch {PAUSE}/by-hand")
     try:
         with load(records, tmp_path, 0) as seen:
             for host in observe.HOSTS:
@@ -110,6 +114,8 @@ def test_the_same_by_hand_fails_requests(records: Path, rows: dict[str, Load], t
             observe.answered_more(records, 300)
     finally:
         lab.on("proxy1", OWN_NGINX)
+        for host in observe.HOSTS:
+            lab.on(host, f"rm -f {PAUSE}/by-hand")
     rows["systemctl restart"] = seen
     lost = [entry for entry in seen.requests + seen.streams if not entry["complete"]]
     assert len(lost) > 0, "a restart by hand loses requests, or this comparison shows nothing"
