@@ -58,6 +58,7 @@ def test_a_host_loses_its_power(pair: None) -> None:
     pair_life.pair_serves_again(pair_life.power_lost, "spark2", BUDGET)
 
 
+@pytest.mark.rotating
 def test_somebody_asks_for_a_restart(pair: None) -> None:
     def asked(host: str) -> None:
         lab.on(host, """echo '{"reason": "a test asks", "time": 0}' > /run/gb10-vllm/pair-restart""")
@@ -66,6 +67,7 @@ def test_somebody_asks_for_a_restart(pair: None) -> None:
     assert "a test asks" in lab.on("spark1", "journalctl -u gb10-vllm-pair -o cat -n 20")
 
 
+@pytest.mark.rotating
 def test_while_it_is_paused_nothing_happens(pair: None) -> None:
     lab.on("spark2", "mkdir -p /var/lib/gb10-vllm/pause && touch /var/lib/gb10-vllm/pause/operator")
     lab.wait_for(lambda: pair_life.keeper()["phase"] == "off", 20, "the head sees that spark2 is paused")
