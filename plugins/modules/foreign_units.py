@@ -113,6 +113,10 @@ serving:
   description: Whether something that is not ours runs an engine or listens on O(port) now.
   type: bool
   returned: always
+paused:
+  description: Whether the old world is back on this host and keeps our own watchdog, pair and memory guard from acting.
+  type: bool
+  returned: always
 limits:
   description: What could not be looked at, in words.
   type: list
@@ -120,8 +124,12 @@ limits:
   returned: always
 """
 
+import os
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.vllm.plugins.module_utils import _foreign, _foreign_host, _host
+
+PAUSE = "/var/lib/gb10-vllm/pause/legacy.json"
 
 
 def main() -> None:
@@ -161,6 +169,7 @@ def main() -> None:
         unknown=_foreign.unknown(names, units, containers),
         ours_enabled=ours.is_enabled or ours.is_running,
         serving=any(_foreign.serves(finding) for finding in findings),
+        paused=os.path.exists(PAUSE),
         limits=limits,
     )
 

@@ -20,6 +20,8 @@ import site_of_lab as lab
 SITE = lab.Site("stand-in", {"vllm_topology": "replicated", "vllm_soak_seconds": 1, "vllm_gate_deadline_seconds": 30})
 WATCHED = int(os.environ.get("GB10_TRAP_SECONDS", "25"))
 LAYER = os.environ.get("GB10_LAYER_SECONDS", "2")
+# The old world on each host before the cutover, for the rollback at the end.
+BEFORE: dict[str, str] = {}
 OLD = ("old-split.service", "old-split-watchdog.service", "old-split-watchdog.timer")
 
 SPLIT = """[Unit]
@@ -205,32 +207,29 @@ def test_killed_after_the_silencing_a_rollback_puts_everything_back() -> None:
 
 
 def test_silenced_the_new_copies_are_never_stopped() -> None:
-    before = {host: state(host) for host in observe.HOSTS}
-    try:
-        output = " ".join(SITE.must_play("cutover").split())
-        assert "conflicts with vllm.service: starting the one stops the other" in output
-        assert "starts or stops old-split.service by its script" in output
-        observe.must_serve(observe.HOSTS)
-        lived, since = {host: lives(host) for host in observe.HOSTS}, time.time() + 1
-        asked = 0
-        while time.time() < since + WATCHED:
-            answer = observe.ask()
-            assert answer.good, answer
-            asked += 1
-            time.sleep(0.5)
-        assert {host: lives(host) for host in observe.HOSTS} == lived
-        assert {host: stops(host, since) for host in observe.HOSTS} == dict.fromkeys(observe.HOSTS, "")
-        for host in observe.HOSTS:
-            assert lab.on(
-                host, f"systemctl is-active operations-layer.service; systemctl is-active {' '.join(OLD)} || true"
-            ).split() == [*("active", "inactive", "inactive", "inactive")]
-            assert lab.on(host, f"systemctl start {OLD[0]} 2>&1 || true").count("masked") == 1
-            assert {host: lives(host)} == {host: lived[host]}
-        print(f"\n{WATCHED} s of a layer that looks every {LAYER} s: {asked} requests answered, no copy was stopped")
-        for host in observe.HOSTS:
-            print(f"{host}: {' '.join(lived[host].split())}; stopped since: 0 times")
-    finally:
-        test_silenced_the_new_copies_are_never_stopped.before = before  # type: ignore[attr-defined]
+    BEFORE.update({host: state(host) for host in observe.HOSTS})
+    output = " ".join(SITE.must_play("cutover").split())
+    assert "conflicts with vllm.service: starting the one stops the other" in output
+    assert "starts or stops old-split.service by its script" in output
+    observe.must_serve(observe.HOSTS)
+    lived, since = {host: lives(host) for host in observe.HOSTS}, time.time() + 1
+    asked = 0
+    while time.time() < since + WATCHED:
+        answer = observe.ask()
+        assert answer.good, answer
+        asked += 1
+        time.sleep(0.5)
+    assert {host: lives(host) for host in observe.HOSTS} == lived
+    assert {host: stops(host, since) for host in observe.HOSTS} == dict.fromkeys(observe.HOSTS, "")
+    for host in observe.HOSTS:
+        assert lab.on(
+            host, f"systemctl is-active operations-layer.service; systemctl is-active {' '.join(OLD)} || true"
+        ).split() == [*("active", "inactive", "inactive", "inactive")]
+        assert lab.on(host, f"systemctl start {OLD[0]} 2>&1 || true").count("masked") == 1
+        assert {host: lives(host)} == {host: lived[host]}
+    print(f"\n{WATCHED} s of a layer that looks every {LAYER} s: {asked} requests answered, no copy was stopped")
+    for host in observe.HOSTS:
+        print(f"{host}: {' '.join(lived[host].split())}; stopped since: 0 times")
 
 
 @pytest.mark.rotating
@@ -240,23 +239,19 @@ def test_a_second_cutover_changes_nothing() -> None:
 
 
 def test_two_enabled_worlds_are_refused_by_name() -> None:
+    """Somebody takes the mask away and enables the old unit by hand: the layer starts it at once, and the next playbook says so."""
     lab.on(
-        "spark2",
-        "rm /etc/systemd/system.control/old-split.service; systemctl daemon-reload; systemctl enable --quiet old-split.service",
+        "spark2", f"rm /etc/systemd/system.control/{OLD[0]}; systemctl daemon-reload; systemctl enable --quiet {OLD[0]}"
     )
-    lab.on("spark2", "systemctl stop operations-layer.service")
-    lab.on("spark2", "systemctl start vllm.service")
     done = SITE.play("site")
-    words = observe.in_words(done)
     assert done.returncode
-    assert "Two worlds are enabled on spark2: vllm.service, and unit old-split.service" in words
+    assert f"Two worlds are enabled on spark2: vllm.service, and unit {OLD[0]}" in observe.in_words(done)
 
 
 def test_rollback_puts_all_three_back_as_they_were() -> None:
-    before = test_silenced_the_new_copies_are_never_stopped.before  # type: ignore[attr-defined]
     output = SITE.must_play("rollback", variables={"vllm_rollback_to": "legacy"})
     assert "What was here before is back as it was; clients are served by spark1" in " ".join(output.split())
     observe.must_serve({"spark1"})
     for host in observe.HOSTS:
-        assert state(host).splitlines() == before[host].splitlines(), host
+        assert state(host).splitlines() == BEFORE[host].splitlines(), host
         assert "ActiveState=inactive" in lives(host)
