@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import _bypass, _bypass_host, _foreign_text, _host
-from ._foreign import Container, Cron, Unit
+from ._foreign_kinds import Container, Cron, Unit
 from ._memory import holders
 
 TYPES = "service,timer,path,socket"
@@ -134,8 +134,17 @@ def _names(of: Manager) -> set[str]:
     return {name for name in names if not re.search(r"@\.\w+$", name)}
 
 
-def units(port: int) -> list[Unit]:
-    listening = _listening(port)
+def look(port: int) -> tuple[list[Unit], list[Container]]:
+    """Every unit and container; no containers where there is no container engine, or where it does not answer."""
+    try:
+        inspected = _inspected()
+    except _host.HostError:
+        inspected = []
+    listening = _listening(port, {str(one["Id"]): str(one["Name"]).lstrip("/") for one in inspected})
+    return _units(listening), [_container(one, listening) for one in inspected]
+
+
+def _units(listening: set[str]) -> list[Unit]:
     found = []
     for of in managers():
         for name, entry in properties(of, _names(of)).items():
@@ -207,7 +216,7 @@ def read(path: str) -> str:
     return "" if b"\0" in data[:4096] else data.decode(errors="replace")
 
 
-def _listening(port: int) -> set[str]:
+def _listening(port: int, names: dict[str, str]) -> set[str]:
     """Units and containers (`container NAME`) of the processes that listen on the host's own port.
 
     A port that the container engine publishes is held by its own unit, and known from the container.
@@ -217,7 +226,6 @@ def _listening(port: int) -> set[str]:
         for socket in _bypass_host.sockets(_bypass_host.PROC / "self")
         if socket.local_port == port and socket.state == _bypass.LISTEN and socket.inode
     }
-    names = _container_names() if inodes else {}
     found = set()
     for pid in _bypass_host.holders(inodes).values():
         cgroup = _bypass_host.read(_bypass_host.PROC / str(pid) / "cgroup")
@@ -239,20 +247,7 @@ def _inspected() -> list[dict[str, object]]:
     return found
 
 
-def _container_names() -> dict[str, str]:
-    return {str(one["Id"]): str(one["Name"]).lstrip("/") for one in _inspected()}
-
-
-def containers(port: int) -> list[Container]:
-    """Every container of the host's engine; empty where there is none, or where it does not answer."""
-    try:
-        inspected, listening = _inspected(), _listening(port)
-    except _host.HostError:
-        return []
-    return [container(one, listening) for one in inspected]
-
-
-def container(one: dict[str, object], listening: Iterable[str]) -> Container:
+def _container(one: dict[str, object], listening: set[str]) -> Container:
     config: dict[str, object] = one["Config"]  # type: ignore[assignment]
     host: dict[str, object] = one["HostConfig"]  # type: ignore[assignment]
     state: dict[str, object] = one["State"]  # type: ignore[assignment]
@@ -271,7 +266,7 @@ def container(one: dict[str, object], listening: Iterable[str]) -> Container:
         ports=frozenset(
             int(entry["HostPort"]) for group in bindings.values() for entry in group or [] if entry.get("HostPort")
         ),
-        holds_port=f"container {name}" in set(listening),
+        holds_port=f"container {name}" in listening,
         has_gpu=host.get("Runtime") == "nvidia" or any("nvidia" in part or "gpu" in part for part in devices),
     )
 

@@ -7,21 +7,20 @@ Private to this collection: may change at any time. Host-side, standard library 
 
 What they were is on the disk before anything is changed, and an entry that is there is never written again: whoever is ended in the
 middle can be run again in either direction. Every silenced unit is masked, because nobody can know who else starts or enables units
-by name. The mask is a link in the folder that systemd reads before all others, so no unit file is moved away or changed.
+by name.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _foreign_host, _host, _http
-from ._foreign import RUNNING
-from ._foreign_host import Manager
+from . import _foreign_unit, _host, _http
+from ._foreign_kinds import RUNNING
+from ._foreign_unit import Unit
 
 NAME = "silenced.json"
 # What starts other units is stopped first and started last; a socket before the service that it hands over.
@@ -64,112 +63,6 @@ def in_order(names: Sequence[str], order: Sequence[str]) -> list[str]:
 def starts_again(entry: Mapping[str, Any]) -> bool:
     """A job that happened to run when it was silenced is its timer's to start."""
     return entry["active"] in ("active", "reloading") or (entry["active"] in RUNNING and entry.get("type") != "oneshot")
-
-
-class Unit:
-    """One unit as it is now."""
-
-    def __init__(self, key: str) -> None:
-        account, _slash, self.name = key.rpartition("/")
-        self.key, self.manager = key, _foreign_host.manager(account)
-        self.mask = f"{self.manager.masks}/{self.name}"
-        self.look()
-
-    def look(self) -> None:
-        found = _foreign_host.properties(self.manager, [self.name]).get(self.name, {})
-        self.load, self.active = found.get("LoadState", "not-found"), found.get("ActiveState", "inactive")
-        self.enabled, self.type = found.get("UnitFileState", ""), found.get("Type", "")
-
-    @property
-    def is_masked_by_us(self) -> bool:
-        return os.path.islink(self.mask) and os.readlink(self.mask) == "/dev/null"
-
-    @property
-    def is_silent(self) -> bool:
-        return self.load == "masked" and self.active not in RUNNING and not self.links()
-
-    def links(self) -> list[list[str]]:
-        """Every link that enables it or is another name of it, as path and target; not the unit file, if that is a link itself."""
-        found: list[list[str]] = []
-        for root in self.manager.folders:
-            names = {self.name}
-            for entry in _entries(root):
-                if (
-                    entry.is_symlink()
-                    and entry.name != self.name
-                    and os.path.basename(os.readlink(entry.path)) == self.name
-                ):
-                    names.add(entry.name)
-                    found.append([entry.path, os.readlink(entry.path)])
-            for folder in _entries(root):
-                if folder.name.endswith((".wants", ".requires", ".upholds")) and folder.is_dir():
-                    found += [
-                        [entry.path, os.readlink(entry.path)]
-                        for entry in _entries(folder.path)
-                        if entry.name in names and entry.is_symlink()
-                    ]
-        return found
-
-    def entry(self, masked_before: bool) -> dict[str, Any]:
-        return {
-            "active": self.active,
-            "enabled": self.enabled,
-            "type": self.type,
-            "links": self.links(),
-            "masked_before": masked_before,
-        }
-
-    def add_mask(self) -> None:
-        if self.is_masked_by_us:
-            return
-        _make_folder(self.manager)
-        os.symlink("/dev/null", self.mask)
-        self._own(self.mask)
-        _host.sync_folder(self.manager.masks)
-
-    def remove_mask(self) -> None:
-        if self.is_masked_by_us:
-            os.unlink(self.mask)
-            _host.sync_folder(self.manager.masks)
-            with contextlib.suppress(OSError):  # not empty: others have settings there
-                os.rmdir(self.manager.masks)
-
-    def put_back(self, links: Sequence[Sequence[str]]) -> None:
-        for path, target in links:
-            if not os.path.lexists(path):
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                os.symlink(target, path)
-                self._own(path)
-                _host.sync_folder(os.path.dirname(path))
-
-    def _own(self, path: str) -> None:
-        if self.manager.account:
-            os.chown(path, self.manager.uid, self.manager.gid, follow_symlinks=False)
-
-    def systemctl(self, *words: str, timeout: float = 60, check: bool = True) -> None:
-        self.manager.systemctl(*words, self.name, timeout=timeout, check=check)
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        return sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _make_folder(of: Manager) -> None:
-    if not os.path.isdir(of.masks):
-        os.makedirs(of.masks, mode=0o755)
-        if of.account:
-            os.chown(of.masks, of.uid, of.gid)
-        _host.sync_folder(os.path.dirname(of.masks))
-
-
-def _reload(units: Sequence[Unit]) -> None:
-    for of in {unit.manager for unit in units}:
-        of.systemctl("daemon-reload")
-    for unit in units:
-        unit.look()
 
 
 def served_models(port: int, api_key: str) -> list[str] | None:
@@ -236,14 +129,14 @@ def _silence_units(loud: Sequence[Unit], seconds: int) -> None:
         for path, _target in unit.links():
             os.unlink(path)
             _host.sync_folder(os.path.dirname(path))
-    _reload(loud)
+    _foreign_unit.reload(loud)
     # Not enabled any more, but with its own ways to end: a mask would hide its ExecStop.
     for unit in loud:
         if unit.load == "loaded":
             unit.systemctl("stop", timeout=seconds)
     for unit in loud:
         unit.add_mask()
-    _reload(loud)
+    _foreign_unit.reload(loud)
     for unit in loud:
         if unit.active in RUNNING:  # started by somebody between the stop and the mask
             unit.systemctl("stop", timeout=seconds)
@@ -298,7 +191,7 @@ def restore(base: str, seconds: int, write: bool) -> dict[str, Any]:
         if not entries[unit.key]["masked_before"]:
             unit.remove_mask()
         unit.put_back(entries[unit.key]["links"])
-    _reload(units)
+    _foreign_unit.reload(units)
     for name, box in boxes.items():
         retries = f":{box['retries']}" if box["policy"] == "on-failure" and box["retries"] else ""
         _host.run(["docker", "update", f"--restart={box['policy']}{retries}", name])

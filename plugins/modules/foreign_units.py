@@ -30,7 +30,7 @@ attributes:
     support: full
 options:
   base_dir:
-    description: Folder of the collection's files on the host.
+    description: Folder of the collection's files on the host. Its record of what is silenced is read.
     type: path
     default: /etc/gb10-vllm
   port:
@@ -41,11 +41,6 @@ options:
     description:
       - Units and containers that the owner knows to be of the old world, as names or shell patterns. They count as acting.
       - A unit of an account is C(ACCOUNT/NAME); C(.service) may be left out.
-    type: list
-    elements: str
-    default: []
-  recorded:
-    description: Units and containers of the record of M(gb10.vllm.legacy_units). One that is not silent has to be silenced again.
     type: list
     elements: str
     default: []
@@ -113,6 +108,10 @@ serving:
   description: Whether something that is not ours runs an engine or listens on O(port) now.
   type: bool
   returned: always
+record:
+  description: What is silenced already, as M(gb10.vllm.legacy_units) returns it.
+  type: dict
+  returned: always
 paused:
   description: Whether the old world is back on this host and keeps our own watchdog, pair and memory guard from acting.
   type: bool
@@ -127,7 +126,7 @@ limits:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils import _foreign, _foreign_host, _host
+from ansible_collections.gb10.vllm.plugins.module_utils import _foreign, _foreign_host, _foreign_silence, _host
 
 PAUSE = "/var/lib/gb10-vllm/pause/legacy.json"
 
@@ -138,15 +137,17 @@ def main() -> None:
             "base_dir": {"type": "path", "default": "/etc/gb10-vllm"},
             "port": {"type": "int", "default": 8000},
             "names": {"type": "list", "elements": "str", "default": []},
-            "recorded": {"type": "list", "elements": "str", "default": []},
             "accept": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
     base, port, names, accept = (module.params[name] for name in ("base_dir", "port", "names", "accept"))
-    known = [*names, *module.params["recorded"]]
     try:
-        units, containers, crons = _foreign_host.units(port), _foreign_host.containers(port), _foreign_host.crons()
+        record = _foreign_silence.read(base)
+        # One that was recorded and is not silent has to be silenced again.
+        known = [*names, *(record.get("units") or {}), *(record.get("containers") or {})]
+        units, containers = _foreign_host.look(port)
+        crons = _foreign_host.crons()
         findings = _foreign.find(units, containers, crons, _foreign.Our(port=port), known, accept)
         ours = next((unit for unit in units if unit.name == _host.UNIT and not unit.account), _foreign.Unit(_host.UNIT))
         if not _foreign_host.our_unit_is_ours(base):
@@ -169,6 +170,7 @@ def main() -> None:
         unknown=_foreign.unknown(names, units, containers),
         ours_enabled=ours.is_enabled or ours.is_running,
         serving=any(_foreign.serves(finding) for finding in findings),
+        record=record,
         paused=os.path.exists(PAUSE),
         limits=limits,
     )

@@ -108,7 +108,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.vllm.plugins.module_utils import _foreign_silence, _host
-from ansible_collections.gb10.vllm.plugins.module_utils._foreign import ENABLED, RUNNING
+from ansible_collections.gb10.vllm.plugins.module_utils._foreign_kinds import ENABLED, RUNNING
 
 
 def silenced(options: dict[str, Any], write: bool) -> dict[str, Any]:

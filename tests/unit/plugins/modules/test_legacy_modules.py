@@ -67,7 +67,7 @@ def host(commands: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         "docker inspect": (0, json.dumps(INSPECTED), ""),
     }
     monkeypatch.setattr(_foreign_host, "managers", lambda: [_foreign_host.Manager()])
-    monkeypatch.setattr(_foreign_host, "_listening", lambda port: set())
+    monkeypatch.setattr(_foreign_host, "_listening", lambda port, names: set())
     monkeypatch.setattr(_foreign_host, "LINGER", tmp_path / "none")
     monkeypatch.setattr(_foreign_host, "CRON", {"lines": (str(tmp_path / "cron"),), "scripts": ()})
     return tmp_path
@@ -90,7 +90,8 @@ def test_one_that_was_recorded_and_is_not_silent_is_silenced_again(call: Any, ho
     commands.answers["systemctl show"] = (0, shown.replace("old-watch.timer", "other.timer"), "")
     (host / "watch").write_text("")
     assert call(foreign_units)["silence"] == []
-    result = call(foreign_units, recorded=["old-split.service"])
+    record(host, **{"old-split.service": {}})
+    result = call(foreign_units, base_dir=str(host))
     assert result["silence"] == ["old-split.service"]
     assert len([text for text in result["unnamed"] if "old-split.service" in text]) == 1
 
