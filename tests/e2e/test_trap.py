@@ -106,7 +106,7 @@ def forget(host: str) -> None:
         "systemctl disable --now vllm.service 2>/dev/null; systemctl disable --now operations-layer.service 2>/dev/null; "
         f"rm -f /etc/systemd/system.control/old-split*; systemctl daemon-reload; for unit in {' '.join(reversed(OLD))}; do "
         "systemctl disable --now $unit 2>/dev/null; done; rm -f /etc/systemd/system/old-split* /etc/systemd/system/operations-layer.service "
-        "/etc/gb10-vllm/silenced.json; docker rm --force old-split 2>/dev/null; systemctl daemon-reload; systemctl reset-failed",
+        "/etc/gb10-vllm/silenced.json /var/lib/gb10-vllm/pause/legacy.json; docker rm --force old-split 2>/dev/null; systemctl daemon-reload; systemctl reset-failed",
     )
 
 
@@ -174,25 +174,6 @@ def lives(host: str) -> str:
 
 
 @pytest.mark.rotating
-def test_only_stopped_the_old_world_stops_the_new_copies() -> None:
-    """The baseline: the owner has stopped the old unit and its watchdog by hand, and lets the cutover believe that this is enough."""
-    for host in observe.HOSTS:
-        lab.on(host, f"systemctl stop {OLD[2]} {OLD[0]}")
-    done = SITE.play("cutover", variables={"vllm_legacy_accept": ["old-split*"], "vllm_gate_deadline_seconds": 15})
-    lab.wait_for(old_serves, 60, "the operations layer has started the old split")
-    for host in observe.HOSTS:
-        assert "ActiveState=inactive" in lives(host) or "ActiveState=deactivating" in lives(host), lives(host)
-        said = lab.on(host, "journalctl --quiet --unit=operations-layer.service --output=cat --lines=20")
-        assert "starts old-split.service" in said
-    print(
-        f"\nonly stopped: cutover ended with {done.returncode}, then the layer started the old split, which stopped ours"
-    )
-    nobody()
-    for host in observe.HOSTS:
-        lab.on(host, "systemctl disable --quiet --now vllm")
-
-
-@pytest.mark.rotating
 def test_killed_after_the_silencing_a_rollback_puts_everything_back() -> None:
     lab.wait_for(old_serves, 60, "the old split serves")
     before = {host: state(host) for host in observe.HOSTS}
@@ -255,3 +236,20 @@ def test_rollback_puts_all_three_back_as_they_were() -> None:
     for host in observe.HOSTS:
         assert state(host).splitlines() == BEFORE[host].splitlines(), host
         assert "ActiveState=inactive" in lives(host)
+
+
+def test_only_stopped_the_old_world_stops_the_new_copy() -> None:
+    """The baseline, with the old world back as it was: its unit and its watchdog are stopped and not disabled, and ours runs."""
+    lab.on("spark1", f"systemctl stop {OLD[2]} {OLD[0]}; systemctl start vllm.service")
+    started = time.time()
+    assert "ActiveState=active" in lives("spark1")
+    lab.wait_for(
+        lambda: "ActiveState=active" not in lives("spark1"), 60, "the layer starts the old unit, which stops ours"
+    )
+    said = lab.on(
+        "spark1", f"journalctl --quiet --unit=operations-layer.service --since=@{started - 5:.0f} --output=cat"
+    )
+    assert f"starts {OLD[0]}" in said
+    print(
+        f"\nonly stopped: ours was stopped {time.time() - started:.0f} s after its start, because the layer started {OLD[0]}"
+    )
