@@ -101,12 +101,14 @@ def put(host: str, path: str, text: str, mode: str = "644") -> None:
 
 def forget(host: str) -> None:
     """Whatever an earlier story or run has left: ours does not run, and there is no old world."""
+    units = " ".join(reversed(OLD))
     lab.on(
         host,
-        "systemctl disable --now vllm.service 2>/dev/null; systemctl disable --now operations-layer.service 2>/dev/null; "
-        f"rm -f /etc/systemd/system.control/old-split*; systemctl daemon-reload; for unit in {' '.join(reversed(OLD))}; do "
-        "systemctl disable --now $unit 2>/dev/null; done; rm -f /etc/systemd/system/old-split* /etc/systemd/system/operations-layer.service "
-        "/etc/gb10-vllm/silenced.json /var/lib/gb10-vllm/pause/legacy.json; docker rm --force old-split 2>/dev/null; systemctl daemon-reload; systemctl reset-failed",
+        "systemctl disable --now vllm.service operations-layer.service 2>/dev/null\n"
+        "rm -f /etc/systemd/system.control/old-split* /etc/gb10-vllm/silenced.json /var/lib/gb10-vllm/pause/legacy.json\n"
+        f"systemctl daemon-reload\nfor unit in {units}; do systemctl disable --now $unit 2>/dev/null; done\n"
+        "rm -f /etc/systemd/system/old-split* /etc/systemd/system/operations-layer.service\n"
+        "docker rm --force old-split 2>/dev/null\nsystemctl daemon-reload\nsystemctl reset-failed",
     )
 
 
