@@ -29,7 +29,7 @@ def rising(step: float, until: int = N) -> str:
 
 
 def healthy() -> dict[str, str]:
-    series = {}
+    series: dict[str, str] = {}
     for copy in ("a", "b"):
         of = f'site="s",copy="{copy}"'
         engine = f'job="gb10_vllm_copies",{of},engine="0",model_name="m"'
@@ -104,7 +104,7 @@ def up(copy: str, job: str = "copies") -> str:
 
 def gone(*copies: str) -> dict[str, str]:
     """Engines that do not answer from minute 3 on: their figures end with them."""
-    changes = {}
+    changes: dict[str, str] = {}
     for copy in copies:
         changes |= {up(copy): flat(0, 1)}
         for name, before in (("num_requests_running", "2x11"), ("num_requests_waiting", "0x11")):
@@ -313,7 +313,8 @@ def test_each_alert_fires_when_it_should_and_else_none_does(tmp_path: Path) -> N
 
 
 def test_what_takes_long_fires_late(tmp_path: Path) -> None:
-    series, asked = {}, []
+    series: dict[str, str] = {}
+    asked: list[tuple[float, str, dict[str, float]]] = []
     for name, changes, minutes, fires in LONG:
         series |= of(name, changes)
         query = FIRING.replace("ALERTS{", f'ALERTS{{site="{name}",')
