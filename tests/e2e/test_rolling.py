@@ -102,8 +102,8 @@ def test_one_named_host_is_restarted_and_no_other(records: Path) -> None:
 def test_the_same_by_hand_fails_requests(records: Path, rows: dict[str, Load], tmp_path: Path) -> None:
     """One host after the other and only when the first is healthy again: what is missing is withdraw, drain and retry."""
     lab.on("proxy1", PLAIN_NGINX)
-    # The watchdog would withdraw what somebody restarts.
-    for host in observe.HOSTS:
+    # The watchdog would withdraw what somebody restarts, and the proxy what cuts its answers.
+    for host in (*observe.HOSTS, "proxy1"):
         lab.on(host, f"mkdir -p {PAUSE} && touch {PAUSE}/by-hand")
     try:
         with load(records, tmp_path, 0) as seen:
@@ -114,7 +114,7 @@ def test_the_same_by_hand_fails_requests(records: Path, rows: dict[str, Load], t
             observe.answered_more(records, 300)
     finally:
         lab.on("proxy1", OWN_NGINX)
-        for host in observe.HOSTS:
+        for host in (*observe.HOSTS, "proxy1"):
             lab.on(host, f"rm -f {PAUSE}/by-hand")
     rows["systemctl restart"] = seen
     lost = [entry for entry in seen.requests + seen.streams if not entry["complete"]]
