@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, gb10.vllm contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the stories of the watchdog do to engines, and what they read of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import threading
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import site_of_lab as lab
+
+# In a folder that the engine's container has from its host anyway.
+FAULTS_INSIDE = "/root/.cache/vllm/faults.json"
+
+
+def fault(host: str, switches: dict[str, Any]) -> None:
+    """Set the stand-in's switches; the running engine obeys at once."""
+    text = shlex.quote(json.dumps(switches))
+    lab.on(
+        host,
+        f"for d in /var/lib/gb10-vllm/cache/*-replicated/vllm; do echo {text} > $d/faults.new && mv $d/faults.new $d/faults.json; done",
+    )
+
+
+def state(host: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(lab.on(host, "cat /run/gb10-vllm/watchdog.json"))
+    return found
+
+
+def acts(host: str, since: float) -> list[tuple[str, str]]:
+    """Each act since then and its words, from the watchdog's own log."""
+    lines = [json.loads(line) for line in lab.on(host, "cat /var/lib/gb10-vllm/watchdog.jsonl").splitlines()]
+    return [(line["act"], line["words"]) for line in lines if line["time"] >= since]
+
+
+@contextlib.contextmanager
+def load(
+    host: str, seconds: float, requests: int, tokens: int, prompt: str = "Tell me a long story."
+) -> Iterator[None]:
+    """So many requests at once to one engine, past the proxy, for the block and at least for so long."""
+    ends = threading.Event()
+    base = f"http://{lab.describe()['hosts'][host]['address']}:8000"
+    body = {"model": "tiny", "max_tokens": tokens, "messages": [{"role": "user", "content": prompt}]}
+
+    def send() -> None:
+        while not ends.is_set():
+            with contextlib.suppress(OSError):
+                request = urllib.request.Request(
+                    f"{base}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+                )
+                urllib.request.urlopen(request, timeout=600).read()
+
+    threads = [threading.Thread(target=send, daemon=True) for _number in range(requests)]
+    for thread in threads:
+        thread.start()
+    timer = threading.Event()
+    threading.Timer(seconds, timer.set).start()
+    try:
+        yield
+        timer.wait()
+    finally:
+        ends.set()
