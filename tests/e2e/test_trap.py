@@ -104,7 +104,7 @@ def forget(host: str) -> None:
     units = " ".join(reversed(OLD))
     lab.on(
         host,
-        "systemctl disable --now vllm.service operations-layer.service 2>/dev/null\n"
+        "for unit in vllm.service operations-layer.service; do systemctl disable --now $unit 2>/dev/null; done\n"
         "rm -f /etc/systemd/system.control/old-split* /etc/gb10-vllm/silenced.json /var/lib/gb10-vllm/pause/legacy.json\n"
         f"systemctl daemon-reload\nfor unit in {units}; do systemctl disable --now $unit 2>/dev/null; done\n"
         "rm -f /etc/systemd/system/old-split* /etc/systemd/system/operations-layer.service\n"
