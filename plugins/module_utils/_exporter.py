@@ -43,7 +43,7 @@ class Exporter:
         except Exception as error:  # a host may be broken in ways that nobody has thought of
             families, problem = [], f"{type(error).__name__}: {error}"
         if problem != self.problem:
-            print(f"cannot look: {problem}" if problem else "can look again", flush=True)
+            sys.stderr.write(f"cannot look: {problem}\n" if problem else "can look again\n")
         self.problem = problem
         common = {"exporter": self.name}
         return _exposition.render(
@@ -66,7 +66,7 @@ def run(name: str, start: Callable[[dict[str, Any]], Collect]) -> int:
     config = json.loads(Path(options.config).read_text(encoding="utf-8"))
     exporter = Exporter(name, start(config))
     if options.once:
-        print(exporter.page(time.time()), end="")
+        sys.stdout.write(exporter.page(time.time()))
         return int(bool(exporter.problem))
     target = os.path.join(config["folder"], f"{name}.prom")
     failed = ""
@@ -76,6 +76,6 @@ def run(name: str, start: Callable[[dict[str, Any]], Collect]) -> int:
             failed = ""
         except OSError as error:
             if str(error) != failed:
-                print(f"cannot write {target}: {error}", file=sys.stderr, flush=True)
+                sys.stderr.write(f"cannot write {target}: {error}\n")
             failed = str(error)
         time.sleep(config["interval_seconds"])

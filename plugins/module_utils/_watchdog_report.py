@@ -40,7 +40,7 @@ class Files:
 
     def say(self, level: int, act: str, words: str, **more: Any) -> None:
         """One line for the journal and one for the log. A full disk must keep nobody from acting."""
-        print(f"<{level}>{act}: {words}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"<{level}>{act}: {words}\n")
         with contextlib.suppress(OSError):
             line = json.dumps({"time": round(time.time(), 3), "act": act, "words": words, **more})
             with open(self.log, "a", encoding="utf-8") as stream:

@@ -64,7 +64,7 @@ class Worker(threading.Thread):
 
 def say(priority: int, text: str) -> None:
     """One line of the journal; 3 is an error, 4 a warning, 6 information."""
-    print(f"<{priority}>{text}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"<{priority}>{text}\n")
 
 
 class Program:

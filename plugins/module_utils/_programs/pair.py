@@ -46,7 +46,7 @@ LONGEST_PAGE = 65536
 
 
 def say(words: str) -> None:
-    print(words, flush=True)
+    sys.stderr.write(f"{words}\n")
 
 
 class Page(BaseHTTPRequestHandler):

@@ -199,4 +199,4 @@ def test_a_look_that_fails_is_said_once_and_leaves_no_old_figures(capsys: pytest
         assert "gb10_vllm_x" not in page
     broken = False
     assert "gb10_vllm_x 1" in exporter.page(3)
-    assert capsys.readouterr().out.splitlines() == ["cannot look: OSError: no such host", "can look again"]
+    assert capsys.readouterr().err.splitlines() == ["cannot look: OSError: no such host", "can look again"]
