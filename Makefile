@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PATH ENGINE
 
-.PHONY: help setup lab lab-down demo test test-all test-code lint unit proxy sanity contract molecule e2e bench-plan bench-metrics bench-rollout bench-proxy clean
+.PHONY: help setup lab lab-down demo test test-all test-code lint unit monitoring proxy sanity contract molecule e2e bench-plan bench-metrics bench-rollout bench-proxy report-pictures clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,7 @@ test-all: ## the same with every story and every kill of the controller, not onl
 test-code: $(READY)
 	$(MAKE) lint
 	$(MAKE) unit
+	$(MAKE) monitoring
 	$(MAKE) proxy
 	$(MAKE) sanity
 	$(MAKE) contract
@@ -55,6 +56,9 @@ lint: $(READY) ## ruff, mypy, yamllint, ansible-lint, changelog, our own checks
 unit: $(READY) ## fast tables
 	pytest tests/unit
 
+monitoring: $(READY) ## every rule, alert and dashboard, tried with promtool
+	pytest tests/monitoring
+
 proxy: $(READY) ## the role's nginx configuration before copies that misbehave, with a table
 	pytest tests/proxy
 
@@ -65,7 +69,7 @@ contract: $(READY) ## the same assertions for the stand-in and for the real engi
 	pytest tests/contract tests/memory
 
 molecule: $(READY) ## stories of the roles, on lab hosts
-	tests/molecule.sh proxy service_address firewall engine
+	tests/molecule.sh proxy service_address firewall engine memory_guard monitoring
 
 e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_STORIES=all GB10_KILL_SAMPLE=all: every one)
 	GB10_STORIES=$${GB10_STORIES:-today} pytest -s -m real tests/e2e
@@ -82,6 +86,9 @@ bench-rollout: $(READY) ## what a cutover costs beside the engine's own start, a
 
 bench-proxy: $(READY) ## what the proxy adds to a small request, beside a plain nginx and HAProxy
 	python tests/benchmarks/bench_proxy.py
+
+report-pictures: $(READY) ## pictures of sample reports in Chromium, at the widths of a desk and a telephone
+	python tests/report/pictures.py reports/pictures
 
 clean: ## what the tools leave behind
 	rm -rf $(VENV) .ansible .pytest_cache .mypy_cache .ruff_cache dist

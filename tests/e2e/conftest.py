@@ -35,6 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"rotating: CI tells one of {PARTS} parts of these each day")
 
 
+def unit(item: pytest.Item) -> str:
+    """What is told or left out together."""
+    module = item.getparent(pytest.Module)
+    whole = module is not None and any(mark.name == "rotating" for mark in module.own_markers)
+    return str(item.path) if whole else item.nodeid
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the stories of the real engine, and if asked for keep today's part of the rotating ones."""
@@ -46,8 +53,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = []
     for real in (True, False):
         rotating = [i for i in items if i.get_closest_marker("rotating") and bool(i.get_closest_marker("real")) == real]
-        # Neighbours stay together, because they share what it takes to begin.
-        left_out += [item for place, item in enumerate(rotating) if place * PARTS // len(rotating) != TODAY % PARTS]
+        # Neighbours stay together, because they share what it takes to begin; a story that is marked as a whole is told as a whole.
+        units = list(dict.fromkeys(unit(item) for item in rotating))
+        today = {name for place, name in enumerate(units) if place * PARTS // len(units) == TODAY % PARTS}
+        left_out += [item for item in rotating if unit(item) not in today]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     if not lab.WORKER:
