@@ -4,17 +4,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
-import time
-import uuid
-from typing import Any
-
-from ansible import context
-from ansible.plugins.callback import CallbackBase
-from ansible_collections.gb10.vllm.plugins.plugin_utils import _run_log
-
 DOCUMENTATION = r"""
 name: run_log
 type: notification
@@ -65,6 +54,17 @@ EXAMPLES = r"""
 # [callback_run_log]
 # path = /var/log/gb10-vllm/runs.jsonl
 """
+
+import getpass
+import os
+import socket
+import time
+import uuid
+from typing import Any
+
+from ansible import context
+from ansible.plugins.callback import CallbackBase
+from ansible_collections.gb10.vllm.plugins.plugin_utils import _run_log
 
 
 def user() -> str:

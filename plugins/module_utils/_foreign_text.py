@@ -61,7 +61,7 @@ def commands_unit(text: str, unit: str) -> bool:
     """Whether it starts, stops, enables or disables this unit: by name, or by a variable that has the name."""
     verbs = list(_UNIT_VERBS.finditer(text))
     spoken = [match["names"] or match["name"] or "" for match in verbs]
-    if any(_has_name(words, name) for words in spoken for name in {unit, short(unit)}):
+    if any(_has_name(words, name) for words in spoken for name in (unit, short(unit))):
         return True
     assigned = [name for match in _ASSIGNED.finditer(text) for name in match["value"].split()]
     return any("$" in words for words in spoken) and (unit in assigned or short(unit) in assigned)

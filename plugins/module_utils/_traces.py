@@ -119,8 +119,7 @@ def journal(since: float, until: float, seconds: float, unit: str = _host.UNIT) 
         watch = threading.Timer(max(0.1, seconds), process.kill)
         watch.start()
         try:
-            assert process.stdout is not None
-            yield from (line.rstrip("\n") for line in itertools.islice(process.stdout, MOST_LINES))
+            yield from (line.rstrip("\n") for line in itertools.islice(process.stdout or (), MOST_LINES))
         finally:
             watch.cancel()
             process.kill()

@@ -111,10 +111,10 @@ def timeline(report: Mapping[str, Any], width: int) -> dict[str, Any] | None:
         return None
     order = ([SITE] if away else []) + [host["name"] for host in report["hosts"][:MOST_HOSTS]]
     bars = away + rows
-    first, last = min(bar["from"] for bar in bars), max(bar["to"] for bar in bars)
+    first, last = min(span["from"] for span in bars), max(span["to"] for span in bars)
     least = LEAST_SHARE * (last - first)
-    bars = [{**bar, "to": max(bar["to"], bar["from"] + least)} for bar in bars]
-    used = [key for key, words in STEPS.items() if any(bar["step"] == words for bar in bars)]
+    bars = [{**span, "to": max(span["to"], span["from"] + least)} for span in bars]
+    used = [key for key, words in STEPS.items() if any(span["step"] == words for span in bars)]
     return _chart(
         width,
         {"step": 30 if len(order) <= 16 else 16},

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -71,7 +70,3 @@ def _content(path: Path) -> dict[str, Any]:
 def main() -> int:
     """Entry point."""
     return _exporter.run("engine", lambda config: EngineHost(config).families)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -294,7 +294,3 @@ def main() -> int:
             pair.tell(str(error))
             pause = QUIET
         time.sleep(pause)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

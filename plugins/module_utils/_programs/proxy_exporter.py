@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import re
-import sys
 import time
 from pathlib import Path
 from typing import Any, TextIO
@@ -123,7 +122,3 @@ class Proxy:
 def main() -> int:
     """Entry point."""
     return _exporter.run("proxy", lambda config: Proxy(config).families)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

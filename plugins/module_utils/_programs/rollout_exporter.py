@@ -8,7 +8,6 @@ Private to this collection: may change at any time. Host-side, standard library 
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from ansible_collections.gb10.vllm.plugins.module_utils import _exporter, _journal, _rollout_figures
@@ -29,7 +28,3 @@ def start(config: dict[str, Any]) -> _exporter.Collect:
 def main() -> int:
     """Entry point."""
     return _exporter.run("rollout", start)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -119,7 +119,7 @@ def test_it_comes_back_exactly_as_it_was() -> None:
     "meanwhile",
     [
         pytest.param(lambda now: out(now, reason="and again"), id="its host withdrew it again"),
-        pytest.param(lambda now: out(now), id="its host withdrew it again for the same reason"),
+        pytest.param(out, id="its host withdrew it again for the same reason"),
         pytest.param(lambda now: _nginx.admit(now, ONE), id="a rollout admitted it"),
         pytest.param(lambda now: _nginx.withdraw(now, "spark1"), id="a rollout withdrew it"),
     ],

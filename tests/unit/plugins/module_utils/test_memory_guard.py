@@ -165,7 +165,8 @@ def test_a_hold_outlives_the_program(host: Host) -> None:
     host.watch([30, 22, 9, 3])
     host.watch([3] * 3)
     again = memory_guard.Program(host.program.settings)
-    assert again.hold.since == host.program.hold.since is not None
+    assert again.hold.since is not None
+    assert again.hold.since == host.program.hold.since
 
 
 def test_what_fails_is_told_and_forgotten(capsys: pytest.CaptureFixture[str]) -> None:

@@ -318,7 +318,7 @@ def test_two_services_form_a_new_pair(tmp_path: Path, monkeypatch: pytest.Monkey
     until(lambda: services["a"].state.phase == _pair.FORMED)
     assert (sorted(order[:2]), order[2:]) == (["stop a", "stop b"], ["start b", "start a"])
     assert not (tmp_path / "b/run/pair-restart").exists()
-    assert "asked for: stalled" in capsys.readouterr().out
+    assert "asked for: stalled" in capsys.readouterr().err
     # After a restart of the program itself it goes on with what it knew.
     known = services["a"].state
     monkeypatch.setattr(program, "STATE", str(tmp_path / "a/run/pair.json"))
