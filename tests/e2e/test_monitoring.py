@@ -20,6 +20,11 @@ SITE = lab.Site("stand-in", {"vllm_environment_overrides": {"STANDIN_LOAD_SECOND
 INVENTORY = ("--inventory", str(lab.ROOT / "extensions" / "molecule" / "monitoring" / "inventory" / "monitors.yml"))
 DASHBOARDS = lab.ROOT / "roles" / "monitoring" / "files" / "dashboards"
 UNITS = "prometheus prometheus-alertmanager prometheus-node-exporter 'gb10-vllm-*-exporter'"
+# The clients' answers have one token each, so there is no time between two.
+LONGER = (
+    "for n in $(seq 16); do curl --silent --fail --output /dev/null --header 'Content-Type: application/json' "
+    """--data '{"model": "tiny", "prompt": "Say '$n'", "max_tokens": 12}' http://127.0.0.1:8080/v1/completions; done"""
+)
 # Without speculative decoding there are no drafts.
 NOT_IN_THE_LAB = {"Accepted drafts"}
 ASKING = """import json, sys, urllib.parse, urllib.request
@@ -70,6 +75,7 @@ def test_a_cutover_there_and_back_alarms_nobody(began: float, tmp_path: Path) ->
             observe.answered_more(records, 25)
             SITE.must_play("cutover", variables={"vllm_topology": topology})
             lab.wait_for(lambda: now(f"gb10_vllm:site_serving == {serving}"), 20, f"{serving} serve")  # noqa: B023
+        lab.on("proxy1", LONGER)
         observe.answered_more(records, 100)
         module = summed(10)["sum"]["window"]["per_second"]["generation_tokens"]
         (measured,) = now("sum(rate(vllm:generation_tokens_total[10s]))")
