@@ -121,6 +121,7 @@ def test_site_with_a_changed_argument_leaves_the_engine_running_and_says_what_to
     assert processes() == before
 
 
+@pytest.mark.rotating
 def test_reboot_of_a_host_its_copy_comes_back_and_the_other_serves(records: Path) -> None:
     begin = time.time()
     boot = lab.on("spark2", BOOT)
@@ -159,6 +160,7 @@ def test_status_is_a_table_for_people() -> None:
         assert words in output
 
 
+@pytest.mark.rotating
 def test_a_change_of_one_hosts_share_renews_that_copy_while_the_other_serves(records: Path) -> None:
     sent, before = len(observe.read(records)), observe.start_of("spark2")
     share = "{{ {'gpu-memory-utilization': 0.07} if inventory_hostname == 'spark2' else {} }}"

@@ -16,6 +16,8 @@ import observe
 import pytest
 import site_of_lab as lab
 
+pytestmark = pytest.mark.rotating
+
 
 class End(NamedTuple):
     """One end of the link, and where its table has the address."""

@@ -36,6 +36,8 @@ HOG = f"import time; held = b'x' * ({HOG_GIB} << 30); open('/run/hog', 'w').clos
 
 ASK_HEALTH = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=10).status)"
 
+pytestmark = pytest.mark.rotating
+
 
 @pytest.fixture(scope="module", autouse=True)
 def copies_serve() -> None:
@@ -166,7 +168,6 @@ def test_memory_that_another_process_holds_is_refused_by_its_name(tmp_path: Path
     assert lock == "0", "a refused cutover leaves the site free for the next one"
 
 
-@pytest.mark.rotating
 def test_a_pair_over_two_hosts_holds_what_the_plan_says(tmp_path: Path) -> None:
     split = {"vllm_topology": "split"}
     planned = {row["host"]: row for row in plan(tmp_path, split)["asked"]["ranks"]}

@@ -14,6 +14,8 @@ import site_of_lab as lab
 # The watchdog asks for tokens too, which no client gets.
 SITE = lab.Site("stand-in", {"vllm_topology": "replicated", "vllm_watchdog_enabled": False})
 
+pytestmark = pytest.mark.rotating
+
 
 @pytest.mark.usefixtures("copies")
 def test_the_sum_is_what_clients_got() -> None:

@@ -19,6 +19,8 @@ QUICK = {
 SITE = lab.Site("real", {**QUICK, "vllm_topology": "split"})
 BUDGET = 420
 
+pytestmark = pytest.mark.rotating
+
 
 @pytest.fixture(scope="module")
 def pair() -> None:
@@ -30,7 +32,6 @@ def pair() -> None:
     observe.must_serve({"spark1"})
 
 
-@pytest.mark.rotating
 def test_rank_1s_worker_is_killed(pair: None) -> None:
     def worker_killed(host: str) -> None:
         lab.on(host, "pkill -KILL -f VLLM::Worker")
@@ -38,16 +39,13 @@ def test_rank_1s_worker_is_killed(pair: None) -> None:
     pair_life.pair_serves_again(worker_killed, "spark2", BUDGET)
 
 
-@pytest.mark.rotating
 def test_the_heads_api_process_is_killed(pair: None) -> None:
     pair_life.pair_serves_again(pair_life.engine_killed, "spark1", BUDGET)
 
 
-@pytest.mark.rotating
 def test_a_whole_host_loses_its_power(pair: None) -> None:
     pair_life.pair_serves_again(pair_life.power_lost, "spark2", BUDGET)
 
 
-@pytest.mark.rotating
 def test_the_heads_host_loses_its_power(pair: None) -> None:
     pair_life.pair_serves_again(pair_life.power_lost, "spark1", BUDGET)

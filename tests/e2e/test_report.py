@@ -16,6 +16,8 @@ import site_of_lab as lab
 SITE = lab.Site("stand-in", {"vllm_topology": "replicated", "vllm_gate_deadline_seconds": 20})
 TOLD = {"vllm_report_enabled": True}
 
+pytestmark = pytest.mark.rotating
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -56,7 +58,6 @@ def test_a_restart_under_load(records: Path, folder: str) -> None:
     assert {row["host"] for row in found["memory"] if row["when"] == "now"} == {"spark1"}
 
 
-@pytest.mark.rotating
 def test_a_failed_rollout_says_why_and_ends_as_it_would_without(records: Path, folder: str) -> None:
     fault = {"vllm_environment_overrides": {"STANDIN_REFUSE_MEMORY": "1"}}
     done = SITE.play("cutover", variables={**TOLD, **fault, "vllm_report_dir": "/proc/nowhere"})

@@ -99,6 +99,7 @@ def test_one_named_host_is_restarted_and_no_other(records: Path) -> None:
     observe.must_serve(observe.HOSTS)
 
 
+@pytest.mark.rotating
 def test_the_same_by_hand_fails_requests(records: Path, rows: dict[str, Load], tmp_path: Path) -> None:
     """One host after the other and only when the first is healthy again: what is missing is withdraw, drain and retry."""
     lab.on("proxy1", PLAIN_NGINX)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import observe
+import pytest
 import site_of_lab as lab
 import watching
 
@@ -25,6 +26,8 @@ SITE = lab.Site(
         "vllm_watchdog_pause_seconds": 0,
     },
 )
+
+pytestmark = pytest.mark.rotating
 
 
 def test_a_hung_engine_is_withdrawn_restarted_and_admitted_by_its_gate(copies: None) -> None:

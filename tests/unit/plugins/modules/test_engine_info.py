@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from ansible_collections.gb10.vllm.plugins.modules import engine_info
 
-BUDGETS = {"budgets": {"gate_deadline": 100}}
+# Long beside the time from the collection of the tests to their turn.
+BUDGETS = {"budgets": {"gate_deadline": 10000}}
 
 
 def unit(active: str = "active", sub: str = "running", seconds_ago: float = 10) -> dict[str, str]:
@@ -26,7 +27,7 @@ def unit(active: str = "active", sub: str = "running", seconds_ago: float = 10) 
     [
         (unit(), False, BUDGETS, True),
         (unit(), True, BUDGETS, False),
-        (unit(seconds_ago=101), False, BUDGETS, False),
+        (unit(seconds_ago=10001), False, BUDGETS, False),
         (unit("activating", "start-pre"), False, BUDGETS, True),
         (unit("activating", "auto-restart"), False, BUDGETS, False),
         (unit("inactive", "dead"), False, BUDGETS, False),
