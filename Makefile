@@ -68,8 +68,8 @@ sanity: $(READY) ## ansible-test sanity, and the unit tests as ansible-test runs
 contract: $(READY) ## the same assertions for the stand-in and for the real engine
 	pytest tests/contract tests/memory
 
-molecule: $(READY) ## stories of the roles, on lab hosts
-	tests/molecule.sh proxy service_address firewall engine memory_guard monitoring
+molecule: $(READY) ## stories of the roles, on lab hosts (GB10_STORIES=all: every one)
+	GB10_STORIES=$${GB10_STORIES:-today} tests/molecule.sh
 
 e2e: $(READY) ## stories of whole rollouts under load, good and bad (GB10_STORIES=all GB10_KILL_SAMPLE=all: every one)
 	GB10_STORIES=$${GB10_STORIES:-today} pytest -s -m real tests/e2e
