@@ -18,7 +18,7 @@ import pytest
 import site_of_lab as lab
 
 SITE = lab.Site("stand-in", {"vllm_topology": "replicated", "vllm_soak_seconds": 1, "vllm_gate_deadline_seconds": 30})
-WATCHED = int(os.environ.get("GB10_TRAP_SECONDS", "25"))
+WATCHED = int(os.environ.get("GB10_TRAP_SECONDS", "20"))
 LAYER = os.environ.get("GB10_LAYER_SECONDS", "2")
 # The old world on each host before the cutover, for the rollback at the end.
 BEFORE: dict[str, str] = {}
@@ -220,6 +220,7 @@ def test_a_second_cutover_changes_nothing() -> None:
         assert "nothing changes" in SITE.must_play("cutover")
 
 
+@pytest.mark.rotating
 def test_two_enabled_worlds_are_refused_by_name() -> None:
     """Somebody takes the mask away and enables the old unit by hand: the layer starts it at once, and the next playbook says so."""
     lab.on(
