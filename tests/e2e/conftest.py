@@ -6,7 +6,7 @@
 The first failed test ends the session. Stories of the real engine are marked `real`; they want the machine for themselves, and each
 gets new hosts. Those of the stand-in share their hosts, and each of them begins by bringing the site into the state it wants; they
 may be told on two labs at once (`--numprocesses 2 --dist loadfile`). GB10_E2E_KEEP=1 keeps the hosts as they are, for a story that is
-being written. GB10_STORIES=today tells a quarter of the stories that are marked as rotating, other ones each day.
+being written. GB10_STORIES=today tells a sixth of the stories that are marked as rotating, other ones each day.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import observe
 import site_of_lab as lab
 
 REAL = ("test_cutover", "test_memory_refusal")
-PARTS = 4
+PARTS = 6
 # All processes of a run have to agree, also around midnight.
 TODAY = int(os.environ.setdefault("GB10_DAY", str(int(time.time() // 86400))))
 

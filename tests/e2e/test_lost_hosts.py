@@ -29,6 +29,8 @@ SLOW_STOP = "/etc/systemd/system/vllm.service.d/99-slow-stop.conf"
 SLOW_START = {"vllm_environment_overrides": {"STANDIN_LOAD_SECONDS": "8"}}
 BUDGET = 240
 
+pytestmark = pytest.mark.rotating
+
 
 def seats(number: int) -> dict[str, Any]:
     return {"vllm_replicated_overrides": {"max-num-seqs": number}}
@@ -70,7 +72,6 @@ def finished(releases: dict[str, str], copies: tuple[str, ...] = observe.HOSTS) 
     observe.must_serve(copies)
 
 
-@pytest.mark.rotating
 def test_lost_before_the_rollout_nothing_begins(records: Path) -> None:
     journals = observe.journals()
     lab.lab("kill", "spark2")
@@ -88,7 +89,6 @@ def test_lost_before_the_rollout_nothing_begins(records: Path) -> None:
     lab.wait_for(lambda: {observe.ask().copy for _number in range(4)} == set(observe.HOSTS), 120, "both serve again")
 
 
-@pytest.mark.rotating
 def test_lost_during_its_stop_and_finished_by_resume(records: Path) -> None:
     sent = len(observe.read(records))
     with slow_stop("spark1"), observe.untouched("spark2"):
@@ -107,7 +107,6 @@ def test_lost_during_its_stop_and_finished_by_resume(records: Path) -> None:
     assert observe.failures(records, sent) == []
 
 
-@pytest.mark.rotating
 def test_lost_after_its_stop_and_taken_back_by_rollback(records: Path) -> None:
     sent, before, began = len(observe.read(records)), observe.currents(), time.time()
     with lab.meanwhile(SITE.play, "cutover", variables={**seats(9), **SLOW_START}, timeout=BUDGET) as run:
@@ -123,7 +122,6 @@ def test_lost_after_its_stop_and_taken_back_by_rollback(records: Path) -> None:
     assert observe.failures(records, sent) == []
 
 
-@pytest.mark.rotating
 def test_lost_in_a_switch_the_other_copy_serves_and_resume_finishes(records: Path) -> None:
     SITE.must_play("cutover", variables={"vllm_topology": "split"})
     sent, began = len(observe.read(records)), time.time()

@@ -26,6 +26,8 @@ MOMENTS = {
 ONE = {"vllm_restart_hosts": "spark2"}
 TOKEN = "a-token-that-nobody-may-see"
 
+pytestmark = pytest.mark.rotating
+
 
 @pytest.fixture
 def webhook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -78,7 +80,6 @@ def test_tasks_run_at_their_moments_and_the_webhook_is_told(
     assert observe.failures(records, sent) == []
 
 
-@pytest.mark.rotating
 def test_tasks_that_say_no_before_a_stop_stop_nothing(records: Path, webhook: tuple[str, list[dict[str, Any]]]) -> None:
     url, told = webhook
     sent = len(observe.read(records))
@@ -96,7 +97,6 @@ def test_tasks_that_say_no_before_a_stop_stop_nothing(records: Path, webhook: tu
     observe.must_serve(observe.HOSTS)
 
 
-@pytest.mark.rotating
 def test_tasks_that_say_no_before_a_start_take_the_host_back(records: Path) -> None:
     sent, good = len(observe.read(records)), observe.currents()
     more = {"vllm_replicated_overrides": {"max-num-seqs": 9}, "vllm_notify_url": "http://127.0.0.1:9/nobody"}

@@ -43,6 +43,8 @@ FULL_DISK = (
     f"mount --bind {RELEASES}.full {RELEASES}"
 )
 
+pytestmark = pytest.mark.rotating
+
 
 @contextlib.contextmanager
 def changed(host: str, do: str, undo: str) -> Iterator[None]:
@@ -63,7 +65,6 @@ def refused(
     return observe.in_words(done)
 
 
-@pytest.mark.rotating
 @pytest.mark.usefixtures("copies")
 def test_an_image_that_cannot_be_pulled() -> None:
     image = f"{lab.describe()['images']['stand-in'].partition('@')[0]}@sha256:{'0' * 63}1"
@@ -72,7 +73,6 @@ def test_an_image_that_cannot_be_pulled() -> None:
     assert "spark1" in words
 
 
-@pytest.mark.rotating
 @pytest.mark.usefixtures("copies")
 def test_weights_that_are_not_complete_on_one_host() -> None:
     model = "{{ '/var/tmp/half' if inventory_hostname == 'spark2' else lab.model }}"
@@ -82,7 +82,6 @@ def test_weights_that_are_not_complete_on_one_host() -> None:
     assert "missing model-00002-of-00002.safetensors" in words
 
 
-@pytest.mark.rotating
 @pytest.mark.usefixtures("copies")
 def test_a_disk_that_is_full_when_the_release_is_written() -> None:
     with changed("spark2", FULL_DISK, f"umount {RELEASES} {RELEASES}.full; rmdir {RELEASES}.full"):
@@ -93,7 +92,6 @@ def test_a_disk_that_is_full_when_the_release_is_written() -> None:
     assert all(name.startswith(("replicated-", "split-")) for name in left), f"half a release was left: {left}"
 
 
-@pytest.mark.rotating
 @pytest.mark.usefixtures("copies")
 def test_a_proxy_whose_configuration_somebody_else_has_broken() -> None:
     broken = "/etc/nginx/conf.d/zz-somebody-else.conf"
@@ -103,7 +101,6 @@ def test_a_proxy_whose_configuration_somebody_else_has_broken() -> None:
     assert broken in words
 
 
-@pytest.mark.rotating
 @pytest.mark.usefixtures("copies")
 def test_a_previous_release_that_is_missing_on_one_host() -> None:
     # A rollout of the story's own, so that there is one to go back to.
