@@ -156,7 +156,7 @@ def test_reboot_of_a_host_its_copy_comes_back_and_the_other_serves(records: Path
 
 def test_status_is_a_table_for_people() -> None:
     output = SITE.must_play("status")
-    for words in ("HOST", "spark1", "spark2", "replicated-", "admitted: spark1", "ended well"):
+    for words in ("COPY", "spark1", "spark2", "replicated-", "admitted: spark1", "ended well"):
         assert words in output
 
 
