@@ -26,11 +26,19 @@ SITE = lab.Site(
         "vllm_proxy_hold_requests": 1024,
     },
 )
-# vLLM's own bench client, on the proxy's host; it tells its requests by their id.
+# vLLM's own bench client, on the proxy's host; it tells its requests by their id. It sends from the beginning of the rollout on, which
+# the site's checks before it put off for as long as they take.
 ID = "bench-hold-"
+BENCH_PROGRAM = """
+import os, time
+from vllm.entrypoints.cli.main import main
+while not os.path.exists("/var/lib/gb10-vllm-proxy/hold.json"):
+    time.sleep(0.1)
+main()
+"""
 BENCH = (
     "HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 PYTHONPATH=/opt/vllm/current/site-packages "
-    "python3 -c 'from vllm.entrypoints.cli.main import main; main()' bench serve --backend openai-chat "
+    f"python3 -c '{BENCH_PROGRAM}' bench serve --backend openai-chat "
     "--base-url http://127.0.0.1:8080 --endpoint /v1/chat/completions --model tiny --tokenizer /models/tiny "
     "--dataset-name random --random-input-len 16 --random-output-len 8 --request-rate 4 "
     f"--request-id-prefix {ID} --disable-tqdm --num-prompts "
