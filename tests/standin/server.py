@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -19,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 
 STAND_IN = (sys.executable, str(Path(__file__).with_name("vllm_standin.py")))
 
@@ -34,6 +38,11 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: Callable[[],
         if time.monotonic() > end:
             raise AssertionError(f"Not within {seconds} s: {what()}")
         time.sleep(0.02)
+
+
+def _end_with_parent() -> None:
+    """A test that is killed, or forked as ansible-test does it, has no time to end what it started."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,7 @@ class Server:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
 
     def __enter__(self) -> Server:
