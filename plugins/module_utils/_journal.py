@@ -89,6 +89,12 @@ def lock_holder(folder: str) -> dict[str, Any] | None:
     return holder
 
 
+def look(folder: str, rollout: str = "") -> dict[str, Any]:
+    """The rollout, else the newest one, with all its events, and who holds the lock."""
+    rollout = rollout or (rollouts(folder) or [""])[-1]
+    return {"rollout": rollout, "events": read(folder, rollout) if rollout else [], "lock": lock_holder(folder)}
+
+
 def show_life(folder: str, rollout: str) -> None:
     """Note that the rollout is at work, if it holds the lock."""
     with contextlib.suppress(FileNotFoundError):

@@ -102,33 +102,10 @@ window:
   returned: success
 """
 
-import time
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils._metrics import fetch
-from ansible_collections.gb10.vllm.plugins.module_utils._metrics.span import span
-from ansible_collections.gb10.vllm.plugins.module_utils._metrics.text import MetricsError
+from ansible_collections.gb10.vllm.plugins.module_utils._metrics import fetch, window
 
 LIMITS = {"interval_seconds": (0, 60), "timeout_seconds": (0.1, 60), "port": (1, 65535)}
-
-
-def look_twice(address: str, port: int, interval: float, timeout: float, header: str) -> dict[str, Any]:
-    """Two readings and what was between them; one reading where two are not to be had."""
-    first = fetch.look(address, port, timeout, header)
-    if not interval or first["state"] in ("absent", "off"):
-        return {**first, "window": None}
-    # The interval is what is measured, there is nothing to wait for.
-    time.sleep(interval)
-    second = fetch.look(address, port, timeout, header)
-    if second["state"] != "read":
-        return {**second, "window": None}
-    if first["state"] != "read":
-        return {**second, "window": None, "reason": f"no first reading: {first['reason']}"}
-    try:
-        return {**second, "window": span(first["reading"], second["reading"])}
-    except MetricsError as error:
-        return {"state": "unreadable", "reason": str(error), "reading": None, "window": None}
 
 
 def main() -> None:
@@ -152,7 +129,7 @@ def main() -> None:
             msg=f"address is {address}, which is not an address of this host: each host reads its own engine, usually at 127.0.0.1"
         )
     try:
-        result = look_twice(
+        result = window.look_twice(
             address, port, asked["interval_seconds"], asked["timeout_seconds"], asked["proxy_copy_header"]
         )
     except fetch.ProxyError as error:

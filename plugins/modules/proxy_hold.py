@@ -100,13 +100,13 @@ counts:
 
 import json
 import os
-import socket
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.vllm.plugins.module_utils import _hold_counts
 
 LONGEST_SECONDS = 86400
 
@@ -135,20 +135,6 @@ def declare(file: Path, until: float, why: str) -> None:
         raise
 
 
-def ask(path: str) -> dict[str, Any] | None:
-    """The helper's counts, None when it does not answer."""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(5)
-            connection.connect(path)
-            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            text = b"".join(iter(lambda: connection.recv(65536), b""))
-        answer = json.loads(text.partition(b"\r\n\r\n")[2])
-        return answer if isinstance(answer, dict) else None
-    except (OSError, ValueError):
-        return None
-
-
 def run(params: dict[str, Any], check_mode: bool, now: float) -> dict[str, Any]:
     """The whole module on plain values."""
     file, seconds = Path(params["file"]), params["seconds"]
@@ -161,9 +147,7 @@ def run(params: dict[str, Any], check_mode: bool, now: float) -> dict[str, Any]:
             declare(file, now + seconds, params["why"])
         else:
             file.unlink(missing_ok=True)
-    counts = ask(params["socket"])
-    if counts is not None:
-        counts.pop("armed", None)
+    counts = _hold_counts.ask(params["socket"])
     return {
         "changed": changed,
         "armed": armed if params["state"] == "read" else params["state"] == "armed",

@@ -113,51 +113,9 @@ connections:
     192.0.2.11:8000: 3
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx import (
-    Membership,
-    NginxError,
-    Workers,
-    canonical,
-    parse,
-    share_of,
-)
-from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SERVERS, SITE, Nginx
-
-
-def run(params: dict[str, Any]) -> dict[str, Any]:
-    """The whole module on plain values."""
-    nginx = Nginx(params["conf_dir"], params["pid_file"], program=None)
-    text = nginx.read(SERVERS)
-    membership = Membership() if text is None else parse(text, f"{nginx.conf_dir}/{SERVERS}")
-    master = nginx.master()
-    workers = nginx.workers(master) if master else Workers()
-    servers = {entry.server for entry in membership.servers} | {canonical(server) for server in params["servers"]}
-    return {
-        "changed": False,
-        "configured": text is not None and nginx.read(SITE) is not None,
-        "admitted": [
-            {
-                "name": entry.name,
-                "server": entry.server,
-                "max_fails": membership.max_fails if entry.max_fails is None else entry.max_fails,
-                "fail_timeout_seconds": entry.fail_timeout_seconds or membership.fail_timeout_seconds,
-                **dict(zip(("weight", "max_conns"), share_of(membership, entry), strict=True)),
-            }
-            for entry in membership.servers
-        ],
-        "withdrawn": {
-            name: {key: record[key] for key in ("since", "by", "reason")}
-            for name, record in membership.withdrawn.items()
-        },
-        "running": master is not None,
-        "master_pid": master,
-        "worker_pids": sorted(workers.live),
-        "draining_worker_pids": sorted(workers.draining),
-        "connections": nginx.connections(servers),
-    }
+from ansible_collections.gb10.vllm.plugins.module_utils import _nginx_look
+from ansible_collections.gb10.vllm.plugins.module_utils._nginx import NginxError
 
 
 def main() -> None:
@@ -171,10 +129,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        result = run(module.params)
+        result = _nginx_look.look(module.params["conf_dir"], module.params["pid_file"], module.params["servers"])
     except NginxError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    module.exit_json(changed=False, **result)
 
 
 if __name__ == "__main__":

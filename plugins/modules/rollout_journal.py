@@ -96,13 +96,7 @@ def main() -> None:
         if events and not module.check_mode:
             for event in _journal.append(folder, rollout, events):
                 module.log(_journal.audit_line(rollout, event))
-        rollout = rollout or (_journal.rollouts(folder) or [""])[-1]
-        module.exit_json(
-            changed=bool(events),
-            rollout=rollout,
-            events=_journal.read(folder, rollout) if rollout else [],
-            lock=_journal.lock_holder(folder),
-        )
+        module.exit_json(changed=bool(events), **_journal.look(folder, rollout))
     except (OSError, ValueError, _host.HostError) as error:
         module.fail_json(msg=f"the journal in {folder} cannot be used: {error}")
 

@@ -20,9 +20,9 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
-from ansible_collections.gb10.vllm.plugins.module_utils import _nginx_membership
+from ansible_collections.gb10.vllm.plugins.module_utils import _nginx_look, _nginx_membership
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SITE, Nginx
-from ansible_collections.gb10.vllm.plugins.modules import proxy_config, proxy_info
+from ansible_collections.gb10.vllm.plugins.modules import proxy_config
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "proxy"
 NGINX = "/usr/sbin/nginx"
@@ -167,7 +167,7 @@ class Proxy:
 
     def info(self, *servers: str) -> dict[str, Any]:
         """Run proxy_info."""
-        return proxy_info.run({"servers": list(servers), **self.places})
+        return _nginx_look.look(**self.places, others=servers)
 
     def start(self) -> None:
         """Start nginx and wait for its workers."""

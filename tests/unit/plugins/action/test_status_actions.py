@@ -17,8 +17,6 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleP
 from ansible.playbook.task import Task
 from ansible_collections.gb10.vllm.plugins.action import host_status, rollout_lock, site_status
 
-RUNNING = {"running": True, "current": {"rank": 0}}
-
 
 def action(plugin: Any, arguments: dict[str, Any]) -> Any:
     task = Task()
@@ -30,7 +28,7 @@ def ask(answers: dict[str, Any], **arguments: Any) -> tuple[dict[str, Any], dict
     """The result, and with what each module was called."""
     asked: dict[str, dict[str, Any]] = {}
 
-    def execute(module_name: str, module_args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def execute(module_name: str = "host_status", module_args: Any = None, task_vars: Any = None) -> dict[str, Any]:
         name = module_name.rpartition(".")[2]
         asked[name] = module_args
         return {"_ansible_parsed": True, "invocation": {}, **answers.get(name, {})}
@@ -40,56 +38,16 @@ def ask(answers: dict[str, Any], **arguments: Any) -> tuple[dict[str, Any], dict
     return plugin.run(task_vars={}), asked
 
 
-@pytest.mark.parametrize(
-    ("arguments", "answers", "modules"),
-    [
-        ({}, {}, ["watch_info"]),
-        ({"engine": True}, {"engine_info": RUNNING}, ["watch_info", "engine_info", "copy_metrics"]),
-        ({"engine": True}, {"engine_info": {"running": True, "current": None}}, ["watch_info", "engine_info", "copy_metrics"]),
-        ({"engine": True}, {"engine_info": {"running": True, "current": {"rank": 1}}}, ["watch_info", "engine_info"]),
-        ({"engine": True}, {"engine_info": {"running": False}}, ["watch_info", "engine_info"]),
-        ({"engine": True}, {"engine_info": {"failed": True, "msg": "x"}}, ["watch_info", "engine_info"]),
-        ({"proxy": True}, {}, ["watch_info", "proxy_info", "proxy_hold"]),
-        ({"keeper": True}, {"rollout_journal": {"lock": None}}, ["watch_info", "rollout_journal"]),
-        ({"keeper": True}, {"rollout_journal": {"lock": {"who": "ann"}}}, ["watch_info", "rollout_journal", "rollout_lock"]),
-    ],
-)  # fmt: skip
-def test_a_host_is_asked_what_it_can_say(arguments: Any, answers: Any, modules: list[str]) -> None:
-    assert list(ask(answers, **arguments)[1]) == modules
-
-
-def test_options_go_to_the_modules_that_have_them() -> None:
-    options = {
-        "base_dir": "/b",
-        "port": 8001,
-        "interval_seconds": 2.0,
-        "proxy_copy_header": None,
-        "socket": "/s",
-        "folder": "/f",
-    }
-    result, asked = ask({"engine_info": RUNNING}, engine=True, proxy=True, keeper=True, **options)
-    assert asked == {
-        "watch_info": {"base_dir": "/b"},
-        "engine_info": {"base_dir": "/b", "port": 8001},
-        "copy_metrics": {"port": 8001, "interval_seconds": 2.0},
-        "proxy_info": {},
-        "proxy_hold": {"socket": "/s"},
-        "rollout_journal": {"folder": "/f"},
-    }
-    assert result["engine"] == RUNNING
-    assert result["changed"] is False
-
-
-def test_a_question_that_fails_is_no_failure_of_the_task() -> None:
-    result, _asked = ask({"engine_info": {"failed": True, "msg": "docker is off"}}, engine=True)
-    assert "failed" not in result
-    assert result["engine"] == {"failed": True, "msg": "docker is off"}
+def test_one_module_says_it_all_where_nobody_holds_the_lock() -> None:
+    result, asked = ask({"host_status": {"watch": {}, "journal": {"lock": None}}}, keeper=True)
+    assert list(asked) == ["host_status"]
+    assert (result["watch"], result["journal"]) == ({}, {"lock": None})
 
 
 def test_the_process_that_holds_the_lock_is_looked_for() -> None:
     own = rollout_lock.controller(os.getpid())
     for holder, gone in ((own, False), ({**own, "started": "never"}, True), ({**own, "host": "other"}, None)):
-        answers = {"rollout_journal": {"lock": {"controller": holder}}, "rollout_lock": {"stale": "it is"}}
+        answers = {"host_status": {"journal": {"lock": {"controller": holder}}}, "rollout_lock": {"stale": "it is"}}
         result, asked = ask(answers, keeper=True)
         assert asked["rollout_lock"] == {"state": "seen"} | ({} if gone is None else {"gone": gone})
         assert result["journal"]["stale"] == "it is"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.gb10.vllm.plugins.modules import engine_info
+from ansible_collections.gb10.vllm.plugins.module_utils import _engine_look
 
 # Long beside the time from the collection of the tests to their turn.
 BUDGETS = {"budgets": {"gate_deadline": 10000}}
@@ -36,7 +36,7 @@ def unit(active: str = "active", sub: str = "running", seconds_ago: float = 10) 
     ],
 )
 def test_loading(state: dict[str, str], healthy: bool, current: dict[str, Any] | None, loading: bool) -> None:
-    assert engine_info.is_loading(state, healthy, current) is loading
+    assert _engine_look.is_loading(state, healthy, current) is loading
 
 
 def test_records_of_whole_releases(tmp_path: Path) -> None:
@@ -49,5 +49,5 @@ def test_records_of_whole_releases(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         for file in files:
             (folder / file).write_text(json.dumps({"id": name, "topology": "split", "environment": {"LONG": "x"}}))
-    assert engine_info.records(str(tmp_path)) == {"a": {"id": "a", "topology": "split"}}
-    assert engine_info.records(str(tmp_path / "none")) == {}
+    assert _engine_look.records(str(tmp_path)) == {"a": {"id": "a", "topology": "split"}}
+    assert _engine_look.records(str(tmp_path / "none")) == {}
