@@ -20,7 +20,8 @@ from typing import Any
 
 from ansible_collections.gb10.vllm.plugins.module_utils._nginx import Membership, Server, admit, withdraw
 
-HOST, STREAMS = "host", "streams"
+# Who decided: the copy's host, the broken streams, or this service because the host is silent.
+HOST, STREAMS, PROXY = "host", "streams", "proxy"
 LONGEST_REASON = 300
 
 
@@ -151,6 +152,14 @@ def on_ready(membership: Membership, name: str, paused: str, now: float) -> Deci
     if left > 0:
         return Decision(422, f"it has cut streams and stays out for another {left:.0f} s")
     return Decision(200, "it is admitted", act=True)
+
+
+def due(record: Mapping[str, Any], silent_seconds: float) -> float:
+    """When this service itself tries to put the copy back, in seconds since the epoch.
+
+    A copy that its host took out is that host's to return. A host that has said nothing for `silent_seconds` has lost its watchdog.
+    """
+    return max(record["not_before"], record["since"] + silent_seconds if record["by"] == HOST else 0.0)
 
 
 def taken_out(membership: Membership, name: str, by: str, reason: str, now: float, not_before: float = 0) -> Membership:

@@ -30,12 +30,12 @@ COLUMNS = f"{'':<62} answers whole   cut  its share"
 
 
 @asynccontextmanager
-async def world(cuts: dict[str, float] | None = None) -> AsyncIterator[tuple[Copy, Copy, Site, Service]]:
+async def world(cuts: dict[str, float] | None = None, **more: float) -> AsyncIterator[tuple[Copy, Copy, Site, Service]]:
     """Two copies, both admitted."""
     async with Copy("spark1", host=ONE) as first, Copy("spark2", host=TWO) as second:
         with Site([first, second]) as site:
             await asyncio.to_thread(site.set_members, [first, second])
-            with Service(site, cuts) as service:
+            with Service(site, cuts, **more) as service:
                 await asyncio.to_thread(service.wait_for_look)
                 yield first, second, site, service
 
@@ -237,6 +237,18 @@ async def test_a_copy_that_cuts_streams(most: int, table: Callable[..., None]) -
         assert not failures(good)
         table(HEADING, line("the same, while it is well again and comes back", good)[0], COLUMNS)
         assert service.admitted() == ["spark1", "spark2"]
+
+
+@story
+async def test_a_host_that_falls_silent_does_not_keep_its_copy_out() -> None:
+    async with world(host_silent_seconds=1.5) as (_first, second, _site, service):
+        second.says = "Berlin"
+        assert (await asyncio.to_thread(service.ask, TWO, "withdrawn", "it is restarted"))[0] == 200
+        failed = "asked by proxy: its host has said nothing more for long"
+        await until(lambda: failed in service.log.read_text(), "its gate has failed", seconds=20)
+        assert service.admitted() == ["spark1"]
+        second.says = "Paris"
+        await until(lambda: service.admitted() == ["spark1", "spark2"], "it is back", seconds=20)
 
 
 @story

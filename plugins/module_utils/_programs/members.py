@@ -70,6 +70,8 @@ class Config:
     gate_seconds: float = 60
     gate_healthy_seconds: float = 1
     watch_seconds: float = 1
+    # Longer than the longest start that was measured, 13 minutes.
+    host_silent_seconds: float = 1800
     cuts: dict[str, Any] = field(default_factory=dict)
     pause_dir: str = _pause.FOLDER
     state_file: str = "/run/gb10-vllm/members.json"
@@ -257,17 +259,20 @@ class Watch:
                 cut, answered = self.members.cuts.counts(name, now)
                 await self.members.expel(name, f"it cut {cut} of its last {answered} answers in the middle")
             for name, record in membership.withdrawn.items():
-                due = max(record["not_before"], self.next_try.get(name, 0)) <= now
-                if record["by"] == _members.STREAMS and due and name not in self.members.proofs:
-                    task = asyncio.create_task(self.try_again(name))
+                due = max(_members.due(record, self.config.host_silent_seconds), self.next_try.get(name, 0))
+                if due <= now and name not in self.members.proofs:
+                    task = asyncio.create_task(self.try_again(name, record["by"]))
                     self.tries.add(task)
                     task.add_done_callback(self.tries.discard)
         # A slow disk must not keep a host waiting that asks.
         await asyncio.to_thread(self.report, membership, paused, now)
 
-    async def try_again(self, name: str) -> None:
+    async def try_again(self, name: str, by: str) -> None:
+        why = "its pause is over" if by == _members.STREAMS else "its host has said nothing more for long"
         with contextlib.suppress(NginxError):
-            decision = await self.members.ready(name, _members.STREAMS, "its pause is over")
+            decision = await self.members.ready(
+                name, _members.STREAMS if by == _members.STREAMS else _members.PROXY, why
+            )
             if decision.status not in (200, 202):
                 self.next_try[name] = self.members.cuts.withdrawn(name, time.time())
 

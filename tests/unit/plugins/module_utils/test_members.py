@@ -107,6 +107,15 @@ def test_may_it_come_back(membership: Membership, paused: str, expected: tuple[i
     assert (decision.status, decision.act) == expected
 
 
+def test_a_silent_host_does_not_keep_it_out() -> None:
+    def due(**how: Any) -> float:
+        return _members.due(out(BOTH, **how).withdrawn["spark1"], 60)
+
+    since = out(BOTH).withdrawn["spark1"]["since"]
+    assert due() == since + 60
+    assert due(by=STREAMS, not_before=since + 5) == since + 5
+
+
 def test_it_comes_back_exactly_as_it_was() -> None:
     text = _nginx.render(out(BOTH))
     without = _nginx.parse(text, "servers.conf")
