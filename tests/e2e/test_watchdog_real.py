@@ -31,7 +31,7 @@ SITE = lab.Site(
     },
 )
 # Beyond what the engine takes at once, and long ones.
-REQUESTS, PROMPT, TOKENS = 64, "Tell me about the river and the stone. " * 150, 200
+REQUESTS, PROMPT, TOKENS = 64, "Tell me about the river and the stone. " * 60, 200
 HEALTH = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health"
 
 

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import shlex
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -43,20 +45,32 @@ def acts(host: str, since: float) -> list[tuple[str, str]]:
 def load(
     host: str, seconds: float, requests: int, tokens: int, prompt: str = "Tell me a long story."
 ) -> Iterator[None]:
-    """So many requests at once to one engine, past the proxy, for the block and at least for so long."""
+    """So many requests at once to one engine, past the proxy, for the block and at least for so long. No two prompts begin alike."""
     ends = threading.Event()
+    refused: list[str] = []
     base = f"http://{lab.describe()['hosts'][host]['address']}:8000"
-    body = {"model": "tiny", "max_tokens": tokens, "messages": [{"role": "user", "content": prompt}]}
 
-    def send() -> None:
-        while not ends.is_set():
-            with contextlib.suppress(OSError):
-                request = urllib.request.Request(
-                    f"{base}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
-                )
+    def send(sender: int) -> None:
+        for number in itertools.count():
+            if ends.is_set():
+                return
+            content = f"{sender}/{number}: {prompt}"
+            messages = [{"role": "user", "content": content}]
+            body = {"model": "tiny", "max_tokens": tokens, "ignore_eos": True, "messages": messages}
+            request = urllib.request.Request(
+                f"{base}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            )
+            try:
                 urllib.request.urlopen(request, timeout=600).read()
+            except urllib.error.HTTPError as error:
+                if error.code == 400:
+                    refused.append(error.read().decode())
+                    return
+            except OSError:
+                # Its engine was ended, which is what some of the stories are about.
+                continue
 
-    threads = [threading.Thread(target=send, daemon=True) for _number in range(requests)]
+    threads = [threading.Thread(target=send, args=(number,), daemon=True) for number in range(requests)]
     for thread in threads:
         thread.start()
     timer = threading.Event()
@@ -64,5 +78,6 @@ def load(
     try:
         yield
         timer.wait()
+        assert not refused, f"{len(refused)} requests were no load at all: {refused[0]}"
     finally:
         ends.set()
