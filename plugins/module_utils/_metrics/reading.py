@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import histogram, names
-from .text import Sample, parse
+from .text import MetricsError, Sample, parse
 
 Samples = Mapping[str, Sequence[Sample]]
 # Above it a float does not tell one from the next, and a difference would be invented.
@@ -58,6 +58,19 @@ def read(page: str) -> dict[str, Any] | None:
         "born": min((time for time in (_time(samples, name) for name in names.BORN) if time), default=None),
         "problems": problems,
     }
+
+
+def histogram_of(page: str, name: str) -> histogram.Histogram | None:
+    """One histogram of the page, summed over its engines; None when the page does not have it.
+
+    Raises:
+        MetricsError: the page or the histogram cannot be right.
+    """
+    samples = parse(page, [f"{name}_{part}" for part in ("bucket", "count", "sum")])
+    try:
+        return _histogram(samples, (name,))
+    except _Doubt as doubt:
+        raise MetricsError(str(doubt)) from None
 
 
 def _first(samples: Samples, choice: Sequence[str], suffix: str = "") -> str | None:
