@@ -30,6 +30,10 @@ think            generation thinks first, in a field of its own; the value "all"
 fast_503         every request is refused at once with 503; the value "generate" spares /health, /metrics, /v1/models
 reset_stream     a stream is cut by a TCP reset after that many tokens
 never_answer     connections are accepted, nothing is ever answered
+tool_calls       how a tool is called: "text" as text that no parser took out, "json" with broken arguments, "schema" with an
+                 argument that no tool has asked for, "parts" in a stream without the pieces that say which call they belong
+                 to, "length" without end until no token is left, "never" with words instead of calls
+error_beside     a request that comes while another one runs is answered 500
 ===============  =========================================================================================
 """
 
@@ -224,9 +228,14 @@ class Refused(Exception):
 
 
 class Piece(NamedTuple):
+    """`text` of the field tool_calls is JSON: the pieces of calls as a stream has them."""
+
     field: str
     text: str
     reason: str
+
+    def delta(self) -> dict[str, Any]:
+        return {self.field: json.loads(self.text) if self.field == "tool_calls" else self.text}
 
 
 class Observed:
@@ -301,9 +310,11 @@ class Engine:
                 self.kv_used -= tokens
                 self.lock.notify_all()
 
-    def generate(self, prompt: str, count: int, wanted: int | None, client: socket.socket) -> Iterator[Piece]:
-        """Pieces of text; the last one has a finish reason."""
-        pieces, reason = answer(prompt, wanted)
+    def generate(
+        self, prompt: str, count: int, wanted: int | None, client: socket.socket, query: dict[str, Any]
+    ) -> Iterator[Piece]:
+        """Pieces of text or of tool calls; the last one has a finish reason."""
+        pieces, reason = tool_answer(query, prompt, wanted) or answer(prompt, wanted)
         came = before = time.monotonic()
         with self.slot(count + len(pieces)):
             with self.lock:
@@ -325,7 +336,7 @@ class Engine:
                 last = number == len(pieces)
                 if last:
                     with self.lock:
-                        self.finished[reason] += 1
+                        self.finished["stop" if reason == "tool_calls" else reason] += 1
                     self.observe("e2e_request_latency_seconds", came)
                 yield Piece(field, text, reason if last else "")
 
@@ -402,6 +413,79 @@ def plain_answer(prompt: str, wanted: int | None) -> tuple[list[str], str]:
     known = WORDS.split()
     words = [known[seed[i % len(seed)] % len(known)] for i in range(wanted or 16)]
     return [word if i == 0 else f" {word}" for i, word in enumerate(words)], "length" if wanted else "stop"
+
+
+# --- Tools -----------------------------------------------------------------------------------------------------------
+
+
+def tool_answer(query: dict[str, Any], prompt: str, wanted: int | None) -> tuple[list[tuple[str, str]], str] | None:
+    """The pieces of a call of the tool whose words are asked for, or of the answer after its result; None without tools."""
+    choice, mode = query.get("tool_choice", "auto"), str(setting("tool_calls", ""))
+    if not query.get("tools") or choice == "none":
+        return None
+    if mode == "never":
+        return [("content", "There is no need for a tool.")], "stop"
+    last = query["messages"][-1]
+    if last.get("role") == "tool" and choice == "auto":
+        return [("content", f"This is what was found: {flatten(last)}")], "stop"
+    asked = next((flatten(said) for said in reversed(query["messages"]) if said.get("role") == "user"), prompt)
+    tools = [tool["function"] for tool in query["tools"]]
+    if isinstance(choice, dict):
+        tools = [tool for tool in tools if tool["name"] == choice["function"]["name"]]
+    best = max(tools, key=lambda tool: fitting(tool["name"], asked))
+    if choice == "auto" and not fitting(best["name"], asked):
+        return [("content", "No tool is for this.")], "stop"
+    arguments = sample(best.get("parameters") or {}, asked)
+    if mode == "schema":
+        arguments = dict.fromkeys(arguments or {"unasked": 0}, [None])
+    text = json.dumps(arguments)
+    if mode == "text":
+        return [("content", f'<tool_call>\n{{"name": "{best["name"]}", "arguments": {text}}}\n</tool_call>')], "stop"
+    if mode == "json":
+        text = text[:-1] + ', "unit": C}'
+    head = {"id": f"chatcmpl-tool-{uuid.uuid4().hex}", "type": "function", "index": 0}
+    calls: list[dict[str, Any]] = [{**head, "function": {"name": best["name"], "arguments": ""}}]
+    calls += [{"index": 0, "function": {"arguments": text[at : at + 20]}} for at in range(0, len(text), 20)]
+    reason = "stop" if isinstance(choice, dict) else "tool_calls"
+    if mode == "length":
+        calls, reason = (
+            [calls[0], *({"index": 0, "function": {"arguments": " \n"}} for _ in range(wanted or 16))],
+            "length",
+        )
+    if mode == "parts" and query.get("stream"):
+        calls = [{name: value for name, value in call.items() if name not in ("id", "index")} for call in calls]
+    return [("tool_calls", json.dumps([call])) for call in calls], reason
+
+
+def fitting(name: str, text: str) -> int:
+    """How many words of a tool's name are in a text."""
+    return sum(word in text.lower() for word in name.split("_") if len(word) > 3)
+
+
+def sample(schema: dict[str, Any], asked: str) -> Any:
+    """Something that fits a schema, made of what was asked."""
+    if schema.get("enum"):
+        return next((value for value in schema["enum"] if str(value) in asked.lower()), schema["enum"][0])
+    kind = schema.get("type", "string")
+    if kind == "object":
+        parts = schema.get("properties") or {}
+        return {name: sample(parts.get(name) or {}, asked) for name in schema.get("required") or parts}
+    if kind == "array":
+        return [sample(schema.get("items") or {}, asked)]
+    names = [word.strip(".,?!'") for word in asked.split()[1:] if word[:1].isupper()]
+    return {"integer": 1, "number": 1.5, "boolean": True}.get(kind, " ".join(names) or asked)
+
+
+def whole_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The calls of an answer that is not streamed, from the pieces of one that is."""
+    calls: dict[int, dict[str, Any]] = {}
+    for part in parts:
+        call = calls.setdefault(
+            part.get("index", 0), {"id": part.get("id"), "type": "function", "function": {"arguments": ""}}
+        )
+        call["function"].update({"name": part["function"]["name"]} if "name" in part["function"] else {})
+        call["function"]["arguments"] += part["function"]["arguments"]
+    return list(calls.values())
 
 
 # --- HTTP ------------------------------------------------------------------------------------------------------------
@@ -494,7 +578,12 @@ class Handler(BaseHTTPRequestHandler):
         if self.engine.follower_lost:
             self.send_json(500, Refused(500, "InternalServerError", "EngineCore encountered an issue.").body)
             self.engine.die()
-        pieces = self.engine.generate(prompt, count, wanted, self.connection)
+        if query.get("tools") and query.get("tool_choice", "auto") == "auto" and not options.enable_auto_tool_choice:
+            message = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+            raise Refused(400, "BadRequestError", message)
+        if switched("error_beside") and self.engine.running:
+            raise Refused(500, "InternalServerError", "Internal server error")
+        pieces = self.engine.generate(prompt, count, wanted, self.connection, query)
         reply = Reply(chat, options.names[0], count)  # the first name, whichever was asked for
         if query.get("stream"):
             self.stream(reply, pieces, bool((query.get("stream_options") or {}).get("include_usage")))
@@ -511,7 +600,7 @@ class Handler(BaseHTTPRequestHandler):
         if reply.chat:
             self.event(reply.part({"role": "assistant", "content": ""}, ""))
         for number, piece in enumerate(itertools.chain([first], pieces), 1):
-            self.event(reply.part({piece.field: piece.text}, piece.reason))
+            self.event(reply.part(piece.delta(), piece.reason))
             if switched("error_event"):
                 self.event(Refused(500, "InternalServerError", "Internal server error").body)
                 break
@@ -562,8 +651,8 @@ class Reply:
         total = self.prompt_tokens + self.made
         return {"prompt_tokens": self.prompt_tokens, "total_tokens": total, "completion_tokens": self.made}
 
-    def part(self, delta: dict[str, str], reason: str) -> dict[str, Any]:
-        said = "".join(text for name, text in delta.items() if name != "role")
+    def part(self, delta: dict[str, Any], reason: str) -> dict[str, Any]:
+        said = "".join(str(text) for name, text in delta.items() if name != "role")
         self.made += bool(said)
         text: dict[str, Any] = {"delta": delta} if self.chat else {"text": said}
         choice = {"index": 0, **text, "logprobs": None, "finish_reason": reason or None}
@@ -573,12 +662,18 @@ class Reply:
         self.made = sum(bool(piece.text) for piece in pieces)
         text = "".join(piece.text for piece in pieces if piece.field == "content")
         thought = "".join(piece.text for piece in pieces if piece.field == "reasoning")
+        calls = whole_calls(
+            [part for piece in pieces if piece.field == "tool_calls" for part in json.loads(piece.text)]
+        )
+        if pieces[-1].reason == "length":
+            # The real parser finds no call in a text that was cut off, and gives the text itself.
+            text, calls = text or "".join(call["function"]["arguments"] for call in calls), []
         body: dict[str, Any] = {"text": thought + text}
         if self.chat:
             message: dict[str, Any] = {
                 "role": "assistant",
-                "content": text or (None if thought else ""),
-                "tool_calls": [],
+                "content": text or (None if thought or calls else ""),
+                "tool_calls": calls,
             }
             body = {"message": {**message, "reasoning": thought or None}}
         choice = {"index": 0, **body, "logprobs": None, "finish_reason": pieces[-1].reason}
