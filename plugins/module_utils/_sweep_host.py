@@ -29,10 +29,16 @@ from ansible_collections.gb10.vllm.plugins.module_utils._metrics.text import Met
 from ansible_collections.gb10.vllm.plugins.module_utils._sweep import SweepError
 
 FOLDER = "/var/lib/gb10-vllm/sweeps"
-_PROBE = (
-    "import importlib.util, sys\n"
-    "sys.exit(', '.join(n for n in ('pandas', 'vllm.benchmarks.serve') if not importlib.util.find_spec(n)) or 0)"
-)
+# Whether the image has the client, and what it does not know of the words given: options and kinds of prompts, or pandas.
+_PROBE = """
+import importlib.util, pathlib, sys
+client = importlib.util.find_spec("vllm.benchmarks.serve")
+if client is None:
+    sys.exit("vllm.benchmarks.serve")
+source = "".join(path.read_text() for path in pathlib.Path(client.origin).parent.rglob("*.py"))
+known = lambda word: importlib.util.find_spec(word) if word == "pandas" else f'"{word}"' in source
+sys.exit(", ".join(word for word in sys.argv[1:] if not known(word)) or 0)
+"""
 
 
 def tokenizer(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -59,11 +65,11 @@ def tokenizer(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def look(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The release that runs, and what is missing for a sweep of it; nothing is started but a look into the image."""
+    """The release that runs, with `tokenizer` and `bench_image`, and what is missing on this host for a sweep of it."""
     missing: list[str] = []
     record = _host.read_json(f"{options['base_dir']}/current/release.json")
     if record is None:
-        return {}, [f"this host has no current release ({options['base_dir']}/current): run cutover.yml first"]
+        raise SweepError(f"this host has no current release ({options['base_dir']}/current): run cutover.yml first")
     if record["rank"] != 0:
         missing.append(
             f"this host is rank {record['rank']} of a pair and has no HTTP port: measure on the pair's first host"
@@ -71,23 +77,29 @@ def look(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     answer = _http.get(f"http://127.0.0.1:{record['port']}/health", timeout=5)
     if answer.status != 200:
         missing.append(f"the engine on port {record['port']} is not healthy ({answer.status or answer.problem})")
+    place = ""
     try:
-        found = {**record, "tokenizer": tokenizer(record)[0]}
+        place = tokenizer(record)[0]
     except SweepError as error:
         missing.append(str(error))
-        found = {**record, "tokenizer": ""}
-    image = options["image"] or record["image"]
+    return {**record, "tokenizer": place, "bench_image": options["image"] or record["image"]}, missing
+
+
+def lacks(image: str, mounts: Sequence[str], words: Sequence[str]) -> str:
+    """Why the client cannot run in this image, empty when it can. Starts a container that ends at once."""
     if _host.run(["docker", "image", "inspect", image], check=False).returncode:
-        missing.append(f"the image {image} is not on this host, and nothing is fetched from a network")
-    else:
-        command = _sweep_plan.container(image, _sweep_plan.volumes(record["volumes"], options["volumes"]), "/tmp")
-        command[command.index("--name") + 1] += "-look"
-        command[command.index("--entrypoint") + 1] = "python3"
-        probe = _host.run([*command, "-c", _PROBE], timeout=120, check=False)
-        if probe.returncode:
-            said = (probe.stderr.strip().splitlines() or ["no message"])[-1]
-            missing.append(f"vLLM's bench client cannot run in the image {image}, which lacks: {said}")
-    return {**found, "bench_image": image}, missing
+        return f"the image {image} is not on this host, and nothing is fetched from a network"
+    command = _sweep_plan.container(image, mounts, "/tmp")
+    command[command.index("--name") + 1] += "-look"
+    command[command.index("--entrypoint") + 1] = "python3"
+    probe = _host.run([*command, "-c", _PROBE, *words], timeout=120, check=False)
+    if not probe.returncode:
+        return ""
+    said = (probe.stderr.strip().splitlines() or ["no message"])[-1]
+    return (
+        f"vLLM's bench client in the image {image} lacks {said}: name an image that has it with vllm_tune_image"
+        f"{', or give the mix as lengths' if said == 'pandas' else ''}"
+    )
 
 
 def key_of(options: Mapping[str, Any], record: Mapping[str, Any]) -> str:
@@ -124,15 +136,6 @@ def own_lengths(options: Mapping[str, Any], record: Mapping[str, Any], key: str,
         kept.parent.mkdir(parents=True, exist_ok=True)
         _host.write_atomically(str(kept), json.dumps({start: lengths}, indent=1) + "\n")
     return lengths
-
-
-def tokens_per_word(record: Mapping[str, Any], key: str) -> float:
-    """How many tokens this engine makes of one of our words; about one where it cannot be asked."""
-    content = {"model": record["served_model_name"], "prompt": " ".join(_sweep_mix.WORDS * 4)}
-    answer = _http.post(f"http://127.0.0.1:{record['port']}/tokenize", content, 10, key)
-    said = answer.json() if answer.status == 200 else None
-    count = said.get("count") if isinstance(said, dict) else None
-    return count / (4 * len(_sweep_mix.WORDS)) if isinstance(count, int) and count > 0 else 1.0
 
 
 def engine_facts(record: Mapping[str, Any], key: str, loads_file: str) -> dict[str, Any]:
@@ -236,7 +239,7 @@ def _write_prompts(work: str, plan: Mapping[str, Any], shape: Mapping[str, Any],
         known = _sweep_mix.read_prompts(Path(shape["prompts"]).read_text(), shape["output"])
         prompts = _sweep_mix.of_file(known, count, seed)
     else:
-        prompts = _sweep_mix.of_lengths(shape["lengths"], count, seed, plan["tokens_per_word"])
+        prompts = _sweep_mix.of_lengths(shape["lengths"], count, seed)
     Path(work, "prompts.jsonl").write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
 
 

@@ -23,9 +23,8 @@ PROMPT, GENERATION = "vllm:request_prompt_tokens", "vllm:request_generation_toke
 GROUPS = 3
 # Fewer requests than this are no traffic of anybody's.
 LEAST_REQUESTS = 50
-# Short words that most tokenizers have whole. Prompts are made of them at random, so that no two begin alike and no cache helps.
-_TEXT = "the of and to in is it you that he was for on are with as his they be at one have this from or had by word but what some we"
-WORDS = tuple(_TEXT.split())
+# Tokens of text that the client makes from one id of a trace.
+PIECE_TOKENS = 64
 # Room for what a chat template or a tokenizer adds.
 SPARE_TOKENS = 16
 
@@ -110,14 +109,15 @@ def apportion(mix: Sequence[Mapping[str, Any]], count: int) -> list[Mapping[str,
     return [length for length, times in zip(mix, given, strict=True) for _time in range(times)]
 
 
-def of_lengths(mix: Sequence[Mapping[str, Any]], count: int, seed: str, tokens_per_word: float) -> list[dict[str, Any]]:
-    """Prompts of these lengths for one run."""
+def of_lengths(mix: Sequence[Mapping[str, Any]], count: int, seed: str) -> list[dict[str, Any]]:
+    """A trace of these lengths for one run. The client makes the text from the ids of its pieces, so no two prompts begin alike."""
     dice = random.Random(seed)
     found = []
     for length in apportion(mix, count):
-        words = max(1, round(length["input"] / tokens_per_word))
-        prompt = " ".join(dice.choice(WORDS) for _word in range(words))
-        found.append({"prompt": prompt, "output_tokens": length["output"]})
+        pieces = [dice.getrandbits(48) for _piece in range(math.ceil(length["input"] / PIECE_TOKENS))]
+        found.append(
+            {"timestamp": 0, "input_length": length["input"], "output_length": length["output"], "hash_ids": pieces}
+        )
     dice.shuffle(found)
     return found
 

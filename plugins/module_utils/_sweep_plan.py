@@ -183,9 +183,24 @@ def client(shape: Mapping[str, Any], run: Mapping[str, Any], settings: Mapping[s
     if "input" in shape:
         command += ["--dataset-name", "random", "--random-input-len", str(shape["input"])]
         return [*command, "--random-output-len", str(shape["output"])]
-    command += ["--dataset-name", "custom", "--dataset-path", f"{INSIDE}/prompts.jsonl", "--custom-output-len", "-1"]
-    # Made text has the wanted length as it is; the owner's prompts are sent as a chat, as clients do.
-    return command if "prompts" in shape else [*command, "--skip-chat-template"]
+    command += ["--dataset-path", f"{INSIDE}/prompts.jsonl"]
+    if "prompts" in shape:
+        # Sent with the chat template, as clients do.
+        return [*command, "--dataset-name", "custom", "--custom-output-len", "-1"]
+    # A trace has lengths request by request; when they are sent is for the concurrency to say, not for the trace.
+    command += ["--dataset-name", "timed_trace", "--timed-trace-chunk-hash-size", str(_sweep_mix.PIECE_TOKENS)]
+    return [*command, "--no-self-timed"]
+
+
+def needs(shapes_: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[str]:
+    """What the client in the image has to know: each option, each kind of prompts, and what it reads files with."""
+    run = {"concurrency": 1}
+    words = [word for shape in shapes_ for word in client(shape, run, settings, 0)]
+    options = [word for word in words if word.startswith("--")]
+    kinds = [after for word, after in zip(words, words[1:], strict=False) if word == "--dataset-name"]
+    # The negative of a switch is not written out anywhere.
+    found = {"--self-timed" if option == "--no-self-timed" else option for option in options} | set(kinds)
+    return sorted(found | ({"pandas"} if "custom" in kinds else set()))
 
 
 def prompts_of(number: int, settings: Mapping[str, Any]) -> int:

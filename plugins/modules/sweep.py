@@ -14,7 +14,7 @@ description:
   - Runs on the copy's own host and sends to its port directly, never through a proxy. Uses C(vllm bench serve) from the image of the
     release that runs, in a container of its own without a GPU, which ends after each run.
   - It does not withdraw the copy. Let nobody else send to it meanwhile (P(gb10.vllm.tune#role) sees to that).
-  - Reads the host's current release, the model's tokenizer, the engine's C(/health), C(/metrics) and C(/tokenize). Needs no network. All
+  - Reads the host's current release, the model's tokenizer, the engine's C(/health) and C(/metrics). Needs no network. All
     that is missing is named before anything is sent.
   - Keeps each finished run below O(folder), so a sweep that was interrupted goes on where it was and measures nothing twice. The name of
     a sweep follows from the release and from what is asked for.
@@ -233,11 +233,12 @@ class Sweep:
         self.options, self.write = options, write
         self.record, missing = _sweep_host.look(options)
         self.shapes = _sweep_plan.shapes(options["shapes"], options["mix"])
-        own = next((shape["prompts"] for shape in self.shapes if "prompts" in shape), "")
-        if own and not Path(own).is_file():
-            missing.append(f"the file of prompts {own} is not on this host")
-        if missing:
-            raise SweepError(f"nothing was measured, because something is missing: {'; '.join(missing)}")
+        missing += [
+            f"the file of prompts {shape['prompts']} is not on this host"
+            for shape in self.shapes
+            if "prompts" in shape and not Path(shape["prompts"]).is_file()
+        ]
+        self.refuse(missing)
         self.key = _sweep_host.key_of(options, self.record)
         most = _sweep_plan.max_num_seqs(self.record["command"])
         self.current = most
@@ -255,6 +256,17 @@ class Sweep:
             self.prepare()
         else:
             self.shapes = self.plan["shapes"]
+            if not write and self.missing():
+                self.look_into_the_image(self.plan)
+
+    def refuse(self, missing: list[str]) -> None:
+        if missing:
+            raise SweepError(f"nothing was measured, because something is missing: {'; '.join(missing)}")
+
+    def look_into_the_image(self, plan: dict[str, Any]) -> None:
+        words = _sweep_plan.needs(plan["shapes"], plan["settings"])
+        lacks = _sweep_host.lacks(plan["bench_image"], plan["volumes"], words)
+        self.refuse([lacks] if lacks else [])
 
     def prepare(self) -> None:
         """Everything that must be known before the first run, kept for the later ones."""
@@ -271,20 +283,16 @@ class Sweep:
         for name in ("port", "served_model_name", "tokenizer"):
             settings[name] = self.record[name]
         settings["trust_remote_code"] = _sweep_plan.argument(self.record["command"], "--trust-remote-code") is not None
-        self.plan = {
+        plan = {
             "id": self.id,
             "release": self.record["id"],
             "bench_image": self.record["bench_image"],
             "volumes": _sweep_plan.volumes(self.record["volumes"], self.options["volumes"]),
             "settings": settings,
             "shapes": self.shapes,
-            "tokens_per_word": _sweep_host.tokens_per_word(self.record, self.key) if self.has_lengths() else 1.0,
         }
-        if self.write:
-            self.plan = _sweep_host.begin(self.folder, self.plan)
-
-    def has_lengths(self) -> bool:
-        return any("lengths" in shape for shape in self.shapes)
+        self.look_into_the_image(plan)
+        self.plan = _sweep_host.begin(self.folder, plan) if self.write else plan
 
     def missing(self) -> list[dict[str, Any]]:
         there = {_sweep_plan.file_name(run) for run in self.runs}

@@ -88,11 +88,15 @@ def test_every_run_has_the_lengths_in_their_shares(count: int, long: int) -> Non
 
 
 def test_prompts_of_lengths_are_new_for_each_seed_and_as_long_as_wanted() -> None:
-    first, again, other = (_sweep_mix.of_lengths(MIX, 8, seed, 2.0) for seed in ("a", "a", "b"))
+    first, again, other = (_sweep_mix.of_lengths(MIX, 8, seed) for seed in ("a", "a", "b"))
     assert first == again
-    assert {prompt["prompt"] for prompt in first}.isdisjoint(prompt["prompt"] for prompt in other)
-    assert sorted(len(prompt["prompt"].split()) for prompt in first) == [50] * 6 + [500] * 2
-    assert sorted(prompt["output_tokens"] for prompt in first) == [20] * 6 + [200] * 2
+    assert (
+        sorted((entry["input_length"], entry["output_length"]) for entry in first)
+        == [(100, 20)] * 6 + [(1000, 200)] * 2
+    )
+    assert {len(entry["hash_ids"]) for entry in first if entry["input_length"] == 1000} == {16}, "64 tokens for each id"
+    ids = [[number for entry in run for number in entry["hash_ids"]] for run in (first, other)]
+    assert len({*ids[0], *ids[1]}) == len(ids[0]) + len(ids[1]), "nothing is twice, so no cache helps"
 
 
 def test_a_file_of_prompts() -> None:

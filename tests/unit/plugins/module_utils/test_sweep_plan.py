@@ -120,8 +120,17 @@ def test_the_clients_arguments() -> None:
     assert text.endswith("--dataset-name random --random-input-len 128 --random-output-len 64")
     assert "--num-prompts 20 --num-warmups 1" in client(short, 1)
     assert "--trust-remote-code" in client(short, trust_remote_code=True)
-    assert client(mix).endswith("--custom-output-len -1 --skip-chat-template")
-    assert client(own).endswith("--dataset-path /sweep/prompts.jsonl --custom-output-len -1")
+    assert client(mix).endswith("--dataset-name timed_trace --timed-trace-chunk-hash-size 64 --no-self-timed")
+    assert client(own).endswith("--dataset-path /sweep/prompts.jsonl --dataset-name custom --custom-output-len -1")
+
+
+def test_what_the_image_has_to_know() -> None:
+    short, mix = _sweep_plan.shapes(SHORT, {"lengths": [{"input": 5, "output": 6}]})
+    (own,) = _sweep_plan.shapes({}, {"prompts": "/p", "output": 5})
+    words = _sweep_plan.needs([short, mix], SETTINGS)
+    assert {"--ignore-eos", "--num-warmups", "--self-timed", "random", "timed_trace"} <= set(words)
+    assert "pandas" not in words, "only a file of prompts is read with it"
+    assert {"custom", "pandas"} <= set(_sweep_plan.needs([own], SETTINGS))
 
 
 def test_every_run_has_other_prompts() -> None:

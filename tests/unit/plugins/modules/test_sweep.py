@@ -110,7 +110,7 @@ def options(host: Path, **more: Any) -> dict[str, Any]:
 def clients(host: Path) -> list[Any]:
     """The runs of the client, with the key that was in its environment."""
     asked = [json.loads(line) for line in (host / "asked").read_text().splitlines()]
-    return [(words, key) for words, key in asked if "--max-concurrency" in words]
+    return [(words, key) for words, key in asked if "bench" in words]
 
 
 def test_a_whole_sweep_and_a_second_one_that_measures_nothing(host: Path, call: Any) -> None:
@@ -196,7 +196,7 @@ def test_a_run_that_takes_too_long_is_ended_and_noted(host: Path, call: Any, mon
     ("wrong", "why"),
     [
         ({"HAS_IMAGE": "0"}, "image image@sha256:1 is not on this host"),
-        ({"LACKS": "pandas"}, "lacks: pandas"),
+        ({"LACKS": "pandas"}, "lacks pandas"),
         ({"model": "gone"}, "the tokenizer of /models/tiny is not on this host"),
         ({"health": "gone"}, "is not healthy"),
     ],
