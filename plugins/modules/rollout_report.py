@@ -62,7 +62,7 @@ options:
 notes:
   - "The JSON has C(schema) 1. Times are seconds since the epoch, lengths are seconds, sizes are bytes; null is what nobody knows."
   - "C(state) is C(ok), C(failed) or C(unfinished); C(windows) are the times without an admitted copy, C(open) when it was not over,
-    C(at_least) when it may have begun before. C(hosts) has C(spans), whose C(step) is C(drain), C(stop), C(memory), C(load), C(gate),
+    C(at_least) when it may have begun before. C(hosts) has C(spans), whose C(step) is C(drain), C(stop), C(memory), C(load), C(test), C(gate),
     C(admit), C(soak) or C(failed), and C(phases) of the last load."
   - "C(changes) has the differences of releases by groups of hosts, C(traffic) the access logs in the spans C(before), C(during), C(window)
     and C(after), C(memory) the planned and the real cache, C(earlier) the rollouts before, C(events) the journal."

@@ -24,6 +24,7 @@ STEPS = {
     "stop": "stop",
     "memory": "memory back",
     "load": "load",
+    "test": "tool-call test",
     "gate": "gate",
     "admit": "admit",
     "soak": "soak",

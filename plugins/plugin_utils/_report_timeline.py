@@ -18,7 +18,7 @@ from typing import Any
 Event = Mapping[str, Any]
 
 # In the order in which a host goes through them.
-STEPS = ("drain", "stop", "memory", "load", "gate", "admit", "soak", "failed")
+STEPS = ("drain", "stop", "memory", "load", "test", "gate", "admit", "soak", "failed")
 # A clock that is off by less is as good as right.
 TOLERATED_SECONDS = 1.0
 
@@ -93,7 +93,18 @@ def hosts(events: Sequence[Event]) -> list[str]:
     """The engine hosts of a rollout, as its plan has them, and then those that only an event names."""
     keepers = {name for event in events if event["step"] in ("begin", "settled", "end") for name in names(event)}
     planned = list((first(events, "begin").get("hosts") or {}).keys())
-    steps = ("withdrawn", "drained", "stopped", "started", "loaded", "passed", "admitted", "soaked", "failed")
+    steps = (
+        "withdrawn",
+        "drained",
+        "stopped",
+        "started",
+        "evaluated",
+        "loaded",
+        "passed",
+        "admitted",
+        "soaked",
+        "failed",
+    )
     named = [name for event in events if event["step"] in steps for name in names(event)]
     return planned + [name for name in dict.fromkeys(named) if name not in planned and name not in keepers]
 
@@ -105,6 +116,9 @@ def follow(events: Sequence[Event], name: str) -> Host:
     loading: float | None = None
     done: float | None = None  # the end of the newest thing that is known to have ended
     passed: float | None = None
+    tested: tuple[float, float, str] | None = (
+        None  # a test of tool calls, which is written down before the load that it followed
+    )
 
     def add(step: str, start: float | None, end: float, result: str = "ok", is_open: bool = False) -> None:
         nonlocal done
@@ -132,12 +146,16 @@ def follow(events: Sequence[Event], name: str) -> Host:
         elif step == "started":
             loading, passed, host.admitted = time, None, False
             host.starts.append(time)
+        elif step == "evaluated":
+            tested = (time - seconds, time, result) if seconds else None
         elif step == "loaded":
             # One that ran already was only looked at; when its wait began is not written down.
             done = None
             if loading is not None:
                 add("load", loading, loading + seconds)
-            loading = None
+            if tested:
+                add("test", *tested)
+            loading = tested = None
         elif step == "passed":
             add("gate", done, time)
             passed = time
@@ -147,6 +165,10 @@ def follow(events: Sequence[Event], name: str) -> Host:
         elif step == "soaked":
             add("soak", time - seconds, time)
         elif step == "failed":
+            if tested:
+                add("load", loading, tested[0])
+                add("test", *tested)
+                loading = tested = None
             begun = loading if loading is not None else done
             add("failed", begun, time, "failed")
             loading, host.admitted = None, False

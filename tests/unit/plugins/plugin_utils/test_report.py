@@ -217,3 +217,37 @@ def test_traffic_is_summed_over_proxies_and_says_who_is_missing() -> None:
 def test_hosts_that_no_plan_names() -> None:
     events = [samples.step(1, "started", "spark9"), samples.step(2, "end", "proxy1")]
     assert _report_timeline.hosts(_report_timeline.usable(events)) == ["spark9"]
+
+
+def with_test(result: str) -> list[dict[str, Any]]:
+    """One host whose copy was tested for 200 s, 30 s after its start, before it was admitted or was not."""
+    at = 10
+    reason = "a score of 80, 6 points below the last accepted 86"
+    events = [
+        samples.begin(["spark1"], path="rolling", serving=["spark1"]),
+        samples.step(at, "started", "spark1", to=f"{samples.COPIES}-spark1"),
+    ]
+    events += [samples.step(at + 231, "evaluated", "spark1", result=result, seconds=200, reason=reason, score=80)]
+    if result == "failed":
+        return [
+            *events,
+            samples.step(at + 232, "failed", "spark1", result="failed", reason=f"the tool-call test: {reason}"),
+        ]
+    events += [samples.step(at + 233, "loaded", "spark1", seconds=30), samples.step(at + 232, "passed", "spark1")]
+    return [*events, samples.step(at + 232.5, "admitted", "spark1")]
+
+
+def test_a_test_of_tool_calls_stands_between_the_load_and_the_gate() -> None:
+    report = build(with_test("ok"))
+    assert steps(report, "spark1")[:4] == [
+        ("load", 30, "ok"),
+        ("test", 200, "ok"),
+        ("gate", 1, "ok"),
+        ("admit", 0.5, "ok"),
+    ]
+
+
+def test_a_copy_that_scores_too_low_says_so() -> None:
+    report = build(with_test("failed"))
+    assert steps(report, "spark1") == [("load", 31, "ok"), ("test", 200, "failed"), ("failed", 1, "failed")]
+    assert report["hosts"][0]["reason"] == "the tool-call test: a score of 80, 6 points below the last accepted 86"
