@@ -34,7 +34,7 @@ def pair() -> None:
 
 def test_rank_1s_worker_is_killed(pair: None) -> None:
     def worker_killed(host: str) -> None:
-        lab.on(host, "pkill -KILL -f VLLM::Worker")
+        lab.on(host, "pkill -KILL -f [V]LLM::Worker")
 
     pair_life.pair_serves_again(worker_killed, "spark2", BUDGET)
 

@@ -16,7 +16,7 @@ import pytest
 import site_of_lab as lab
 import watching
 
-pytestmark = pytest.mark.unproven
+pytestmark = pytest.mark.rotating
 
 FULL_SECONDS = float(os.environ.get("GB10_FULL_SECONDS", "60"))
 STALLED = 20
@@ -66,7 +66,7 @@ def test_an_engine_that_stands_still_is_withdrawn_and_restarted() -> None:
     host, began, first = "spark1", time.time(), observe.start_of("spark1")
     lab.wait_for(lambda: watching.state(host)["verdict"] == "idle", 120, "the load is over")
     began = time.time()
-    lab.on(host, "kill -STOP $(pgrep -f VLLM::EngineCore)")
+    lab.on(host, "kill -STOP $(pgrep -f [V]LLM::EngineCore)")
     assert lab.on(host, HEALTH).strip() == "200", "it looks as healthy as ever"
     lab.wait_for(lambda: observe.admitted() == {"spark2"}, 120, "it is withdrawn")
     withdrawn = time.time() - began
@@ -84,7 +84,7 @@ def test_an_engine_that_stands_still_is_withdrawn_and_restarted() -> None:
 
 def test_an_engine_that_ends_with_status_0_comes_back_by_its_gate() -> None:
     host, began = "spark2", time.time()
-    lab.on(host, "kill -KILL $(pgrep -f VLLM::EngineCore)")
+    lab.on(host, "kill -KILL $(pgrep -f [V]LLM::EngineCore)")
     lab.wait_for(lambda: observe.admitted() == {"spark1"}, 120, "it is withdrawn")
     lab.wait_for(lambda: observe.admitted() == set(observe.HOSTS), 300, "it is back")
     print(f"\nits engine died, it ended with status 0: admitted again after {time.time() - began:.0f} s")
