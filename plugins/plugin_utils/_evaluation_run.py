@@ -85,7 +85,7 @@ class Evaluation:
                 for mode in modes:
                     relay.streamed = mode == "streamed"
                     for trial in range(1, trials + 1):
-                        found["passes"].append(self.one(relay, f"{mode}-{trial}"))
+                        found["passes"].append({**self.one(relay, f"{mode}-{trial}"), "trial": trial})
             except RunError as error:
                 found["gone" if error.gone else "problem"] = str(error)
             except _evaluation_suite.SuiteError as error:

@@ -82,13 +82,8 @@ def lines(record: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[str
     rows = [["answers", "trial", "score", "safety failures", "seconds"]]
     for entry in record["passes"]:
         way = "streamed" if entry["streamed"] else "whole"
-        trial = sum(
-            1
-            for other in record["passes"][: record["passes"].index(entry) + 1]
-            if other["streamed"] == entry["streamed"]
-        )
         score = "none" if entry["score"] is None else f"{entry['score']:g}"
-        rows.append([way, str(trial), score, ", ".join(entry["safety"]) or "none", f"{entry['seconds']:g}"])
+        rows.append([way, str(entry["trial"]), score, ", ".join(entry["safety"]) or "none", f"{entry['seconds']:g}"])
     if last:
         rows.append(
             [
@@ -102,8 +97,9 @@ def lines(record: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[str
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     how = record["how"]
+    suite = f"{how['suite']} {how.get('version', '')}".strip()
     head = (
-        f"{record['against']}: {record['verdict']}, {record['reason']} ({how['suite']} {how['version']}, {how['scenarios']} set, "
+        f"{record['against']}: {record['verdict']}, {record['reason']} ({suite}, {how['scenarios']} set, "
         f"{how['concurrency']} at once, {wire.get('requests', 0)} requests, {wire.get('server_errors', 0)} server errors)"
     )
     return [head, *table]
