@@ -19,7 +19,7 @@ QUICK = {
 SITE = lab.Site("real", {**QUICK, "vllm_topology": "split"})
 BUDGET = 420
 
-pytestmark = pytest.mark.unproven
+pytestmark = pytest.mark.rotating
 
 
 @pytest.fixture(scope="module")
