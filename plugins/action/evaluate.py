@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible_collections.gb10.vllm.plugins.plugin_utils import (
     _evaluation,
@@ -29,7 +32,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "port": {"type": "int", "default": 8000},
     "url": {"type": "str", "default": ""},
     "api_key": {"type": "str", "default": "", "no_log": True},
-    "releases": {"type": "list", "elements": "dict", "required": True},
+    "releases": {"type": "list", "elements": "dict", "default": []},
+    "release_path": {"type": "str", "default": ""},
     "records": {"type": "list", "elements": "dict", "default": []},
     "skip_known": {"type": "bool", "default": False},
     "scenarios": {"type": "str", "choices": ["auto", *_evaluation_suite.SETS], "default": "short"},
@@ -123,8 +127,12 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
         for name in ("venv", "work_dir"):
             options[name] = os.path.abspath(os.path.expanduser(options[name]))
-        what, how, plan = planned(options)
         empty = {**result, "changed": False, "record": {}, "lines": [], "verdict": "", "reason": "", "skipped_for": ""}
+        try:
+            options["releases"] += self.read(options["release_path"], task_vars or {})
+        except OSError as error:
+            return {**empty, "failed": True, "verdict": _evaluation.ERROR, "reason": str(error), "msg": str(error)}
+        what, how, plan = planned(options)
         before = _evaluation_table.known(what, options["records"]) if options["skip_known"] and what else ""
         if before:
             reason = f"this release was tested before and accepted, see record {before}"
@@ -148,6 +156,20 @@ class ActionModule(ActionBase):
             "verdict": record["verdict"],
             "reason": record["reason"],
         }
+
+    def read(self, path: str, variables: dict[str, Any]) -> list[dict[str, Any]]:
+        """The release in a file on the task's host. A host that is lost is a failure like any other, which a rollout judges."""
+        if not path:
+            return []
+        try:
+            found = self._execute_module(
+                module_name="ansible.legacy.slurp", module_args={"src": path}, task_vars=variables
+            )
+        except AnsibleConnectionFailure as error:
+            raise OSError(f"the host could not be reached: {error}") from None
+        if found.get("failed"):
+            raise OSError(f"the release cannot be read: {found.get('msg')}")
+        return [{"name": path.split("/")[-2], "record": json.loads(base64.b64decode(found["content"]))}]
 
     def evaluate(
         self, options: dict[str, Any], what: dict[str, Any], how: dict[str, Any], plan: _evaluation_suite.Plan

@@ -23,7 +23,7 @@ description:
   - Only what was measured in the same way is compared, that is with the same suite, version, scenarios, trials, thinking, temperature,
     additions to the requests, modes, and about as many requests at once. Image, model, revision, arguments and drafting may differ, for they
     are what is judged.
-  - Reads nothing on the host and changes nothing there. What an interrupted run had done is kept in O(work_dir) on the controller, and the
+  - Reads nothing but O(release_path) on the host and changes nothing there. What an interrupted run had done is kept in O(work_dir) on the controller, and the
     next one goes on there; when it is complete, nothing is left.
 requirements:
   - tool-eval-bench == 3.0.0 (on the controller, in O(venv))
@@ -74,7 +74,11 @@ options:
     description: What is tested, each with C(name) and C(record), the content of its C(release.json). Behind a proxy there are several.
     type: list
     elements: dict
-    required: true
+    default: []
+  release_path:
+    description: The C(release.json) on the host instead. A host that cannot be reached is then a failure, which a C(rescue) sees.
+    type: str
+    default: ""
   records:
     description: RV(gb10.vllm.evaluation_record#module:records) so far.
     type: list

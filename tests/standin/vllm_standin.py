@@ -445,7 +445,7 @@ def tool_answer(query: dict[str, Any], prompt: str, wanted: int | None) -> tuple
         text = text[:-1] + ', "unit": C}'
     head = {"id": f"chatcmpl-tool-{uuid.uuid4().hex}", "type": "function", "index": 0}
     calls: list[dict[str, Any]] = [{**head, "function": {"name": best["name"], "arguments": ""}}]
-    calls += [{"index": 0, "function": {"arguments": text[at : at + 20]}} for at in range(0, len(text), 20)]
+    calls += [{"index": 0, "function": {"arguments": text[at : at + 8]}} for at in range(0, len(text), 8)]
     reason = "stop" if isinstance(choice, dict) else "tool_calls"
     if mode == "length":
         calls, reason = (
@@ -454,6 +454,8 @@ def tool_answer(query: dict[str, Any], prompt: str, wanted: int | None) -> tuple
         )
     if mode == "parts" and query.get("stream"):
         calls = [{name: value for name, value in call.items() if name not in ("id", "index")} for call in calls]
+    if wanted and wanted < len(calls):
+        calls, reason = calls[:wanted], "length"
     return [("tool_calls", json.dumps([call])) for call in calls], reason
 
 
