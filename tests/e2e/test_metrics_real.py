@@ -15,7 +15,7 @@ import site_of_lab as lab
 SITE = lab.Site("real", {"vllm_topology": "replicated", "vllm_watchdog_enabled": False})
 MOST_SECONDS = 5.0
 
-pytestmark = pytest.mark.unproven
+pytestmark = pytest.mark.rotating
 
 
 @pytest.fixture(scope="module", autouse=True)
