@@ -77,6 +77,10 @@ options:
     type: list
     elements: int
     default: [1, 2, 4, 8, 12, 16]
+  times:
+    description: Each of O(concurrency) is multiplied by this, 1 or more; a pair takes what its copies would take together.
+    type: int
+    default: 1
   shapes:
     description: Random text by the name of its shape, each with C(input) and C(output) in tokens.
     type: dict
@@ -172,6 +176,11 @@ left_out:
   type: list
   elements: int
   returned: with O(state=measured)
+lengths:
+  description: The lengths of the mix, empty without one of lengths.
+  type: list
+  elements: dict
+  returned: with O(state=measured)
 shapes:
   description: Per shape C(name), C(words), C(own), C(rows) (medians by concurrency) and C(knee).
   type: list
@@ -201,7 +210,15 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.vllm.plugins.module_utils import _host, _sweep, _sweep_host, _sweep_mix, _sweep_plan
 from ansible_collections.gb10.vllm.plugins.module_utils._sweep import SweepError
 
-LEAST = {"repeats": 1, "prompts_per_slot": 1, "least_prompts": 1, "warmups": 0, "point_seconds": 10, "total_seconds": 1}
+LEAST = {
+    "times": 1,
+    "repeats": 1,
+    "prompts_per_slot": 1,
+    "least_prompts": 1,
+    "warmups": 0,
+    "point_seconds": 10,
+    "total_seconds": 1,
+}
 
 
 def check(options: dict[str, Any]) -> None:
@@ -242,7 +259,8 @@ class Sweep:
         self.key = _sweep_host.key_of(options, self.record)
         most = _sweep_plan.max_num_seqs(self.record["command"])
         self.current = most
-        self.numbers, self.left_out = _sweep_plan.concurrencies(options["concurrency"], most)
+        wanted = [number * options["times"] for number in options["concurrency"]]
+        self.numbers, self.left_out = _sweep_plan.concurrencies(wanted, most)
         self.wanted = _sweep_plan.runs(self.shapes, self.numbers, options["repeats"])
         self.id = _sweep_plan.identity(self.record["id"], wish_of(options, self.record, self.numbers, self.shapes))
         self.folder = f"{options['folder']}/{self.id}"
@@ -339,6 +357,7 @@ class Sweep:
             "left": left,
             "last": last,
             "left_out": self.left_out,
+            "lengths": next((shape["lengths"] for shape in self.shapes if "lengths" in shape), []),
             "engine": engine,
             "tolerance": options["tolerance"],
             "repeats": options["repeats"],
@@ -349,7 +368,7 @@ class Sweep:
 
 def main() -> None:
     integers = {"repeats": 3, "prompts_per_slot": 5, "least_prompts": 20, "warmups": 1, "point_seconds": 900,
-                "total_seconds": 10800, "slice_seconds": 0, "bound": 0}  # fmt: skip
+                "total_seconds": 10800, "slice_seconds": 0, "bound": 0, "times": 1}  # fmt: skip
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["measured", "ended"], "default": "measured"},

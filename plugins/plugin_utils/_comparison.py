@@ -69,6 +69,8 @@ def compare(
                            SPLIT: {key: pair[total][key] for key in copies[total]}, "ratio": round(ratio, 4)})  # fmt: skip
     sides = {REPLICATED: _side(replicated), SPLIT: _side([split])}
     choice, reasons = _choose(points, sides, number, full_requests, margin)
+    if not own:
+        reasons.append("Measured with random text, not with your own mix (vllm_tune_prompts, vllm_tune_lengths).")
     return {
         "own": bool(own),
         "points": points,
