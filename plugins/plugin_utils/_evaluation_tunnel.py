@@ -42,7 +42,7 @@ def opened(connection: Any, port: int) -> Iterator[str]:
         "-N",
         "-L",
         f"127.0.0.1:{local}:127.0.0.1:{port}",
-        connection.host,
+        connection.get_option("host"),
     )
     if b"sshpass" in words[0]:
         raise TunnelError(f"a port is forwarded only with a key, not with a password: {way_out}")
@@ -55,14 +55,16 @@ def opened(connection: Any, port: int) -> Iterator[str]:
         yield f"http://127.0.0.1:{local}"
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
 
 
 def _await(process: subprocess.Popen[bytes], port: int, way_out: str) -> None:
     end = time.monotonic() + OPEN_SECONDS
     while not _listens(port):
         if process.poll() is not None:
-            said = process.communicate()[1].decode(errors="replace").strip().splitlines()
+            said = (process.stderr.read() if process.stderr else b"").decode(errors="replace").strip().splitlines()
             raise TunnelError(f"ssh could not forward a port ({said[-1] if said else process.returncode}): {way_out}")
         if time.monotonic() > end:
             raise TunnelError(f"ssh did not forward a port within {OPEN_SECONDS:g} s: {way_out}")

@@ -36,13 +36,13 @@ def whole(
 
 
 def stream(*deltas: dict[str, Any], finish: str | None = "tool_calls", done: bool = True) -> str:
-    events = [{"choices": [{"delta": delta, "finish_reason": None}]} for delta in deltas]
+    events: list[dict[str, Any]] = [{"choices": [{"delta": delta, "finish_reason": None}]} for delta in deltas]
     events += [{"choices": [{"delta": {}, "finish_reason": finish}]}] if finish else []
     return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + ("data: [DONE]\n\n" if done else "")
 
 
 def piece(arguments: str, **head: Any) -> dict[str, Any]:
-    name = {"name": head.pop("name")} if "name" in head else {}
+    name: dict[str, Any] = {"name": head.pop("name")} if "name" in head else {}
     return {"tool_calls": [{**head, "function": {**name, "arguments": arguments}}]}
 
 
