@@ -94,9 +94,8 @@ class Evaluation:
         found["wire"] = relay.seen.as_dict()
         lost = sorted({name for entry in found["passes"] for name in entry["lost"]})
         if lost and not found["problem"]:
-            found["problem"] = (
-                f"{len(lost)} scenarios could not be graded, because the engine did not answer them in time: {', '.join(lost)}"
-            )
+            words = relay.seen.lost_words()
+            found["problem"] = f"{len(lost)} scenarios could not be graded, because {words}: {', '.join(lost)}"
         return found
 
     def open_folder(self) -> None:

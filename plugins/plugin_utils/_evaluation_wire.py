@@ -62,6 +62,7 @@ class Seen:
     server_errors: int = 0
     server_errors_alone: int = 0
     first_error: str = ""
+    first_refusal: str = ""
     faults: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
 
@@ -82,7 +83,9 @@ class Seen:
             self.server_errors += 1
             self.server_errors_alone += at_once == 1
             self.first_error = self.first_error or f"{status}: {_cut(answer.error)}"
-        elif status == 200 and query.get("tools"):
+        elif status != 200:
+            self.first_refusal = self.first_refusal or f"{status}: {_cut(answer.error)}"
+        elif query.get("tools"):
             self.answers += 1
             for kind, words in faults(query, answer).items():
                 self.faults[kind] = self.faults.get(kind, 0) + 1
@@ -94,6 +97,11 @@ class Seen:
     def fault_words(self, kind: str) -> str:
         count = self.faults.get(kind, 0)
         return f"{count} of {self.answers} answers {FAULTS[kind]}, for example {self.examples.get(kind, '')}"
+
+    def lost_words(self) -> str:
+        """Why scenarios may have gone without a grade."""
+        why = f"the engine refused them, first with {self.first_refusal}" if self.first_refusal else ""
+        return why or "the engine did not answer them in time"
 
     def server_error_words(self) -> str:
         if not self.server_errors:

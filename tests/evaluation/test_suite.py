@@ -78,6 +78,13 @@ def test_an_engine_that_ends_is_gone(start: Start, test: Test) -> None:
     assert "connections in a row were not answered" in found["reason"]
 
 
+def test_requests_that_the_engine_refuses_are_no_score(start: Start, test: Test) -> None:
+    found = test(start(), only=FEW, modes=["whole"], request={"max_tokens": 99999})
+    assert found["verdict"] == "error"
+    assert "5 scenarios could not be graded, because the engine refused them, first with 400: " in found["reason"]
+    assert "max_tokens=99999 cannot be greater than max_model_len=40000" in found["reason"]
+
+
 def test_a_budget_that_is_over_is_no_verdict_and_the_next_one_goes_on(start: Start, test: Test, tmp_path: Path) -> None:
     server = start(token_seconds="0.1")
     cut = test(server, seconds=5)

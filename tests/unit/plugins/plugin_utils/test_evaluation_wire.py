@@ -117,6 +117,7 @@ def test_server_errors_are_counted_wherever_they_are() -> None:
         0,
         4,
     )
+    assert seen.lost_words() == 'the engine refused them, first with 400: {"error": {"message": "too long"}}'
     assert seen.faults == {}, "a request without tools has no calls"
     assert "3 of 6 requests" in seen.server_error_words()
     assert "only while others ran beside them, up to 4 at once" in seen.server_error_words()
