@@ -12,6 +12,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import observe
 import pytest
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.rotating, pytest.mark.unproven]
 
 SITE = lab.Site("real", {"vllm_topology": "replicated"})
 CONCURRENCY = [1, 2, 4, 8, 16]
-WISH = {
+WISH: dict[str, Any] = {
     "vllm_tune_concurrency": CONCURRENCY,
     "vllm_tune_shapes": {"short": {"input": 32, "output": 32}, "long": {"input": 768, "output": 64}},
     "vllm_tune_repeats": 1,
