@@ -12,7 +12,6 @@ relay counted is beside them. All of it is thrown away when the evaluation is co
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import queue
@@ -20,7 +19,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -28,11 +26,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gb10.vllm.plugins.plugin_utils import _evaluation_relay, _evaluation_suite, _evaluation_wire
+from ansible_collections.gb10.vllm.plugins.plugin_utils import (
+    _children,
+    _evaluation_relay,
+    _evaluation_suite,
+    _evaluation_wire,
+)
 
 # An engine may have become another one since then, by whatever way.
 STALE_SECONDS = 86400
-_PR_SET_PDEATHSIG = 1
 
 
 class RunError(RuntimeError):
@@ -201,34 +203,18 @@ def _read(process: subprocess.Popen[str], said: queue.SimpleQueue[str | None]) -
 
 @contextlib.contextmanager
 def _started(words: Sequence[str], place: Path, environment: dict[str, str]) -> Any:
-    """The process with its commentary as a pipe; it and its children never outlive the block."""
+    """The process with its commentary as a pipe. One without its relay would note that every scenario failed; a killed one goes on later."""
     try:
         with (place / "stdout").open("w") as output:
-            process = subprocess.Popen(
-                words,
-                cwd=place,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            process = _children.start(
+                words, cwd=place, env=environment, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace"
             )
     except OSError as error:
         raise RunError(f"{words[0]} cannot be run: {error}") from None
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _end_with_parent() -> None:
-    """A run without its relay would note that every scenario failed; a killed one goes on later."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _children.end(process)
 
 
 def _unfinished(database: Path) -> str:

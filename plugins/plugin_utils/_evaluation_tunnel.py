@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from ansible_collections.gb10.vllm.plugins.plugin_utils import _children
+
 OPEN_SECONDS = 30.0
 # Not through the connection that other tasks share: it would keep the forwarded port open after us. ssh takes the first value it sees.
 _OWN = ("ControlMaster=no", "ControlPath=none", "ExitOnForwardFailure=yes", "BatchMode=yes")
@@ -47,15 +49,12 @@ def opened(connection: Any, port: int) -> Iterator[str]:
     if b"sshpass" in words[0]:
         raise TunnelError(f"a port is forwarded only with a key, not with a password: {way_out}")
     command = [words[0], *(word for option in _OWN for word in (b"-o", option.encode())), *words[1:]]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
+    process = _children.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         _await(process, local, way_out)
         yield f"http://127.0.0.1:{local}"
     finally:
-        process.kill()
-        process.wait()
+        _children.end(process)
         if process.stderr:
             process.stderr.close()
 
