@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PATH ENGINE
 
-.PHONY: help setup lab lab-down demo test test-all test-code lint unit monitoring proxy sanity contract molecule e2e bench-plan bench-metrics bench-rollout bench-proxy report-pictures clean
+.PHONY: help setup lab lab-down demo test test-all test-code lint unit monitoring evaluation proxy sanity contract molecule e2e bench-plan bench-metrics bench-rollout bench-proxy report-pictures clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,7 @@ test-code: $(READY)
 	$(MAKE) lint
 	$(MAKE) unit
 	$(MAKE) monitoring
+	$(MAKE) evaluation
 	$(MAKE) proxy
 	$(MAKE) sanity
 	$(MAKE) contract
@@ -58,6 +59,9 @@ unit: $(READY) ## fast tables
 
 monitoring: $(READY) ## every rule, alert and dashboard, tried with promtool
 	pytest tests/monitoring
+
+evaluation: $(READY) ## the tool-call suite itself before a stand-in that calls tools badly in each way
+	pytest tests/evaluation
 
 proxy: $(READY) ## the role's nginx configuration before copies that misbehave, with a table
 	pytest tests/proxy
