@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.gb10.vllm.plugins.module_utils import _gate, _gate_probe, _phase
+from ansible_collections.gb10.vllm.plugins.plugin_utils import _evaluation_wire
 from ansible_collections.gb10.vllm.tests.contract.engines import ENGINES, LENGTH, Engine
 from ansible_collections.gb10.vllm.tests.standin.server import Server, wait_until
 
@@ -26,6 +27,10 @@ KEY = "a-key-of-the-contract"
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
 SERVE = ["--served-model-name", "tiny", "other-name", "--max-model-len", str(LENGTH), "--host", "127.0.0.1"]
 SERVE += ["--port", "{port}", "--api-key", KEY, "--shutdown-timeout", "120"]
+SERVE += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
+CITIES = ["Paris", "Tokyo"]
+PLACE = {"type": "object", "properties": {"city": {"type": "string", "enum": CITIES}}, "required": ["city"]}
+TOOL = {"type": "function", "function": {"name": "get_weather", "strict": True, "parameters": PLACE}}
 
 
 @dataclass
@@ -233,6 +238,36 @@ def test_gate_does_not_pass(running: Running, options: dict[str, Any], verdict: 
     seen = gate(running, **options)
     assert seen[:2] == (verdict, step)
     assert words in seen[2]
+
+
+# --- Tool calls ------------------------------------------------------------------------------------------------------
+
+
+def tool_answers(running: Running, choice: Any, **more: Any) -> tuple[dict[str, Any], list[_evaluation_wire.Answer]]:
+    """What was asked, and the whole and the streamed answer as the tool-call test reads them."""
+    asked = [{"role": "user", "content": "What is the weather in Paris?"}]
+    query = {"messages": asked, "tools": [TOOL], "tool_choice": choice, "parallel_tool_calls": False, "max_tokens": 200}
+    query |= {"model": "tiny", "temperature": 1, "seed": 1, **more}
+    events = "".join(f"data: {event}\n\n" for event in running.server.stream(CHAT, query, KEY))
+    whole = json.dumps(running.post(CHAT, **query))
+    return query, [_evaluation_wire.read(whole, False), _evaluation_wire.read(events, True)]
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "get_weather"}}])
+def test_forced_tool_calls_come_in_the_right_form(running: Running, choice: Any) -> None:
+    query, answers = tool_answers(running, choice)
+    for answer in answers:
+        assert _evaluation_wire.faults(query, answer) == {}
+        assert [(name, json.loads(text)["city"] in CITIES) for name, text in answer.calls] == [("get_weather", True)]
+        assert answer.finish == "tool_calls" if choice == "required" else answer.finish in ("stop", "tool_calls")
+
+
+def test_a_tool_call_that_is_cut_off_says_so_in_both_ways(running: Running) -> None:
+    query, (whole, streamed) = tool_answers(running, "required", max_tokens=2)
+    assert (whole.finish, streamed.finish) == ("length", "length")
+    assert whole.calls == []
+    for answer in (whole, streamed):
+        assert list(_evaluation_wire.faults(query, answer)) == ["length"]
 
 
 # --- Refusals --------------------------------------------------------------------------------------------------------
