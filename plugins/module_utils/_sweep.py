@@ -207,21 +207,19 @@ def judge(
 
 
 def lines(judged: Mapping[str, Any]) -> list[str]:
-    """The table for a person."""
-    head = f"{'shape':<12}{'at once':>8}{'tokens/s':>10}{'lowest':>9}{'highest':>9}{'first p50':>11}{'p99 ms':>9}{'next p50':>10}{'p99 ms':>9}{'failed':>8}"
-    text = [head]
+    """The table for a person: medians, and by how many percent the runs differ. Narrow enough for Ansible's own output."""
+    text = ["shape    at once   tok/s   +-%  1st ms  p99 ms next ms  p99 ms failed"]
     for shape in judged["shapes"]:
         for row in shape["rows"]:
-            mark = "  <-- knee" if row["concurrency"] == shape["knee"]["concurrency"] else ""
-            figures = [_cell(row[name], width, digits) for name, width, digits in _CELLS]
-            text.append(f"{shape['name']:<12}{row['concurrency']:>8}{''.join(figures)}{row['failed']:>8}{mark}")
+            mark = " knee" if row["concurrency"] == shape["knee"]["concurrency"] else ""
+            speed, spread = row["output_per_second"], None
+            if speed:
+                spread = 50 * (row["highest"] - row["lowest"]) / speed
+            figures = [(speed, 1, 8), (spread, 0, 6), (row["ttft_p50"], 0, 8), (row["ttft_p99"], 0, 8)]
+            figures += [(row["itl_p50"], 1, 8), (row["itl_p99"], 1, 8)]
+            cells = "".join(
+                f"{'-' if value is None else format(value, f'.{digits}f'):>{width}}" for value, digits, width in figures
+            )
+            text.append(f"{shape['name']:<8}{row['concurrency']:>8}{cells}{row['failed']:>7}{mark}")
         text.append(f"{shape['name']} ({shape['words']}): {shape['knee']['words']}")
     return text
-
-
-_CELLS = (("output_per_second", 10, 1), ("lowest", 9, 1), ("highest", 9, 1), ("ttft_p50", 11, 0), ("ttft_p99", 9, 0),
-          ("itl_p50", 10, 1), ("itl_p99", 9, 1))  # fmt: skip
-
-
-def _cell(value: float | None, width: int, digits: int) -> str:
-    return f"{'-' if value is None else format(value, f'.{digits}f'):>{width}}"

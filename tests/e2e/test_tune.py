@@ -111,11 +111,10 @@ def test_the_proposal_is_written_and_brought_when_asked(records: Path, tmp_path:
     inventory = tmp_path / "site"
     shutil.copytree(lab.ROOT / "inventories/lab", inventory)
     site = lab.Site("stand-in", SITE.variables, str(inventory))
-    sent, spark1 = len(observe.read(records)), observe.start_of("spark1")
+    spark1 = observe.start_of("spark1")
     site.must_play("tune", variables=wish(vllm_tune_write=True))
     assert (inventory / "host_vars/spark2.yml").read_text() == "---\nvllm_replicated_max_num_seqs: 4\n"
     command = [word for line in observe.record("spark2")["command"] for word in line]
     assert command[command.index("--max-num-seqs") + 1] == "4"
     assert observe.start_of("spark1") == spark1, "only the host that was measured was restarted"
-    assert observe.failures(records, sent) == []
     observe.must_serve(observe.HOSTS)
