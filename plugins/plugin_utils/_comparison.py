@@ -192,14 +192,14 @@ def _start(copies: Mapping[str, Any], pair: Mapping[str, Any]) -> list[str]:
 
 def lines(found: Mapping[str, Any]) -> list[str]:
     """The table for a person, then the words."""
-    head = f"{'shape':<12}{'in all':>8}{'copies':>10}{'pair':>10}{'ratio':>8}{'first ms':>18}{'next ms':>16}"
+    head = f"{'shape':<8}{'in all':>7}{'copies':>9}{'pair':>9}{'ratio':>7}{'1st ms':>16}{'next ms':>15}"
     text = [head]
     for point in found["points"]:
         copies, pair = point[REPLICATED], point[SPLIT]
         first = f"{copies['ttft_p50']:.0f} / {pair['ttft_p50']:.0f}"
         after = f"{copies['itl_p50']:.1f} / {pair['itl_p50']:.1f}"
         text.append(
-            f"{point['shape']:<12}{point['concurrency']:>8}{copies['output_per_second']:>10.1f}{pair['output_per_second']:>10.1f}"
-            f"{point['ratio']:>8.2f}{first:>18}{after:>16}"
+            f"{point['shape']:<8}{point['concurrency']:>7}{copies['output_per_second']:>9.1f}{pair['output_per_second']:>9.1f}"
+            f"{point['ratio']:>7.2f}{first:>16}{after:>15}"
         )
     return [*text, *found["words"]]
