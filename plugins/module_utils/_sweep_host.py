@@ -85,11 +85,12 @@ def look(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return {**record, "tokenizer": place, "bench_image": options["image"] or record["image"]}, missing
 
 
-def lacks(image: str, mounts: Sequence[str], words: Sequence[str]) -> str:
+def lacks(plan: Mapping[str, Any], words: Sequence[str]) -> str:
     """Why the client cannot run in this image, empty when it can. Starts a container that ends at once."""
+    image = plan["bench_image"]
     if _host.run(["docker", "image", "inspect", image], check=False).returncode:
         return f"the image {image} is not on this host, and nothing is fetched from a network"
-    command = _sweep_plan.container(image, mounts, "/tmp")
+    command = _sweep_plan.container(image, plan["volumes"], "/tmp", plan["options"])
     command[command.index("--name") + 1] += "-look"
     command[command.index("--entrypoint") + 1] = "python3"
     probe = _host.run([*command, "-c", _PROBE, *words], timeout=120, check=False)
@@ -195,7 +196,7 @@ def measure(folder: str, plan: Mapping[str, Any], run: Mapping[str, Any], key: s
     os.makedirs(work, mode=0o755)
     shape = next(shape for shape in plan["shapes"] if shape["name"] == run["shape"])
     _write_prompts(work, plan, shape, run)
-    command = _sweep_plan.container(plan["bench_image"], plan["volumes"], work)
+    command = _sweep_plan.container(plan["bench_image"], plan["volumes"], work, plan["options"])
     command += _sweep_plan.client(shape, run, plan["settings"], _sweep_plan.seed_of(plan["salt"], run))
     end_client()
     status = _start(command, f"{work}/log", key, seconds)

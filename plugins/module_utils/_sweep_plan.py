@@ -156,7 +156,7 @@ def volumes(record_volumes: Sequence[str], more: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*found, *more]))
 
 
-def container(image: str, mounts: Sequence[str], folder: str) -> list[str]:
+def container(image: str, mounts: Sequence[str], folder: str, options: Sequence[str] = ()) -> list[str]:
     """`docker run` up to the image. The client is a container of its own: it must not live in the engine's memory, it can be ended
     without a trace, and it needs no GPU. Where memory runs out it goes first."""
     command = ["docker", "run", "--rm", "--name", CONTAINER, "--network", "host", "--pull", "never"]
@@ -165,7 +165,7 @@ def container(image: str, mounts: Sequence[str], folder: str) -> list[str]:
         command += ["--env", f"{name}={value}"]
     for mount in [*mounts, f"{folder}:{INSIDE}"]:
         command += ["--volume", mount]
-    return [*command, "--entrypoint", "vllm", image]
+    return [*command, *options, "--entrypoint", "vllm", image]
 
 
 def client(shape: Mapping[str, Any], run: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> list[str]:

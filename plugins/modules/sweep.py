@@ -68,6 +68,11 @@ options:
     type: list
     elements: str
     default: []
+  container_options:
+    description: Further options of C(docker run) for the client, for example C(--gpus=all) for a build that does not start without a GPU.
+    type: list
+    elements: str
+    default: []
   api_key:
     description: API key of the engine. Empty means the one in the release's own secrets, if there is one.
     type: str
@@ -283,7 +288,7 @@ class Sweep:
 
     def look_into_the_image(self, plan: dict[str, Any]) -> None:
         words = _sweep_plan.needs(plan["shapes"], plan["settings"])
-        lacks = _sweep_host.lacks(plan["bench_image"], plan["volumes"], words)
+        lacks = _sweep_host.lacks(plan, words)
         self.refuse([lacks] if lacks else [])
 
     def prepare(self) -> None:
@@ -306,6 +311,7 @@ class Sweep:
             "release": self.record["id"],
             "bench_image": self.record["bench_image"],
             "volumes": _sweep_plan.volumes(self.record["volumes"], self.options["volumes"]),
+            "options": self.options["container_options"],
             "settings": settings,
             "shapes": self.shapes,
         }
@@ -377,6 +383,7 @@ def main() -> None:
             "loads_file": {"type": "path", "default": "/var/lib/gb10-vllm/loads.json"},
             "image": {"type": "str", "default": ""},
             "volumes": {"type": "list", "elements": "str", "default": []},
+            "container_options": {"type": "list", "elements": "str", "default": []},
             "api_key": {"type": "str", "default": "", "no_log": True},
             "concurrency": {"type": "list", "elements": "int", "default": [1, 2, 4, 8, 12, 16]},
             "shapes": {"type": "dict", "default": {}},

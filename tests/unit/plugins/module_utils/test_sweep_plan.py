@@ -104,6 +104,7 @@ def test_the_client_is_a_container_of_its_own_without_network_access_to_models()
     assert "--env HF_HUB_OFFLINE=1" in text
     assert "--env OPENAI_API_KEY " in text, "the key itself is never on a command line"
     assert text.endswith("--volume /m:/m:ro --volume /work:/sweep --entrypoint vllm image@sha256:1")
+    assert "--gpus=all --entrypoint" in " ".join(_sweep_plan.container("image", [], "/work", ["--gpus=all"]))
 
 
 def client(shape: dict[str, Any], concurrency: int = 8, **settings: Any) -> str:
