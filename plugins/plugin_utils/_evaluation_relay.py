@@ -100,9 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
             query = {name: value for name, value in query.items() if name not in ("stream", "stream_options")}
         headers = {name: value for name, value in self.headers.items() if name.lower() in _HEADERS}
         headers |= {"Authorization": f"Bearer {relay.key}"} if relay.key else {}
-        with relay.lock:
-            relay.running += 1
-            at_once = relay.running
+        self.runs = False
+        at_once = self.running(True)
         connection = relay.connect()
         try:
             # A suite that went away is no fault of the copy's.
@@ -110,8 +109,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self.exchange(connection, headers, query, at_once)
         finally:
             connection.close()
-            with relay.lock:
-                relay.running -= 1
+            self.running(False)
+
+    def running(self, begins: bool) -> int:
+        """Note that this request begins or ends, and say how many run. It ends when its client may see the end: then the next one comes."""
+        relay = self.server.relay
+        with relay.lock:
+            relay.running += int(begins) - int(self.runs)
+            self.runs = begins
+            return relay.running
 
     def exchange(
         self, connection: http.client.HTTPConnection, headers: dict[str, str], query: dict[str, Any], at_once: int
@@ -133,6 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
             with contextlib.suppress(OSError, http.client.HTTPException):
                 body = answered.read()
             self.count(query, answered.status, body, streamed, at_once)
+            self.running(False)
             return self.answer(answered.status, body, kind)
         self.send_response(answered.status)
         self.send_header("Content-Type", kind)
@@ -148,6 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
             if not piece:
                 break
             body += piece
+            if b"[DONE]" in body[-len(piece) - 8 :]:
+                at_once = max(at_once, relay.running)
+                self.running(False)
             self.wfile.write(piece)
             self.wfile.flush()
         self.count(query, answered.status, body, streamed, at_once)
@@ -156,7 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
         if query:
             relay = self.server.relay
             with relay.lock:
-                relay.seen.add(query, status, body.decode(errors="replace"), streamed, max(at_once, relay.running))
+                most = max(at_once, relay.running if self.runs else 0)
+                relay.seen.add(query, status, body.decode(errors="replace"), streamed, most)
 
     def unanswered(self, error: OSError) -> None:
         """Nobody listens, or nobody answers in time: not an answer of the copy's, so the suite gets one of ours that it may not grade."""
