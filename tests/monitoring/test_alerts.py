@@ -256,7 +256,7 @@ CASES: list[tuple[str, dict[str, str], Fires]] = [
     ("the guard only refused new work", {f'gb10_vllm_guard_acts_total{{{on("a")},act="refuse"}}': "0x60 1x60"}, {}),
     (
         "the guard gave up",
-        {f'gb10_vllm_guard_gave_up{{{on("a")}}}': flat(1, 0)},
+        {f"gb10_vllm_guard_gave_up{{{on('a')}}}": flat(1, 0)},
         {"GuardGaveUp": [{"host": "a"}]},
     ),
     ("the guard acted long ago", {f'gb10_vllm_guard_acts_total{{{on("a")},act="stop"}}': "0x4 1x139"}, {}),
