@@ -127,7 +127,16 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
         for name in ("venv", "work_dir"):
             options[name] = os.path.abspath(os.path.expanduser(options[name]))
-        empty = {**result, "changed": False, "record": {}, "lines": [], "verdict": "", "reason": "", "skipped_for": ""}
+        empty = {
+            **result,
+            "changed": False,
+            "record": {},
+            "lines": [],
+            "scores": [],
+            "verdict": "",
+            "reason": "",
+            "skipped_for": "",
+        }
         try:
             options["releases"] += self.read(options["release_path"], task_vars or {})
         except OSError as error:
@@ -153,6 +162,7 @@ class ActionModule(ActionBase):
             "changed": True,
             "record": record,
             "lines": _evaluation_table.lines(record, last),
+            "scores": _evaluation_table.history([*options["records"], record]),
             "verdict": record["verdict"],
             "reason": record["reason"],
         }

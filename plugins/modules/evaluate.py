@@ -204,6 +204,11 @@ lines:
   type: list
   elements: str
   returned: always
+scores:
+  description: Every score of the site so far with its time, verdict and what it is of, oldest first, for M(gb10.vllm.sweep_report).
+  type: list
+  elements: dict
+  returned: always
 verdict:
   description: C(pass), C(fail) when the copy is bad, C(gone) when its process ended, C(error) when it could not be measured; empty when nothing was.
   type: str

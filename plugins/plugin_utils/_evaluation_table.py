@@ -105,6 +105,29 @@ def lines(record: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[str
     return [head, *table]
 
 
+def history(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The scores so far as the page of `_measure_page` wants them, oldest first."""
+    words = {_evaluation.PASS: "accepted", _evaluation.FAIL: "rejected"}
+    told = []
+    for record in sorted(records, key=lambda record: record["time"]):
+        how = record["how"]
+        about = (
+            record["against"],
+            record["what"].get("release"),
+            f"{how['suite']} {how.get('version', '')}",
+            how["scenarios"],
+        )
+        told.append(
+            {
+                "time": record["time"],
+                "score": record["score"],
+                "verdict": words.get(record["verdict"], "not comparable" if record["score"] is not None else "error"),
+                "label": ", ".join(str(word).strip() for word in about if word),
+            }
+        )
+    return told
+
+
 def _value(command: Sequence[str], flag: str) -> str:
     for place, word in enumerate(command):
         if word == flag and place + 1 < len(command):

@@ -32,6 +32,7 @@ def test_right_calls(start: Start, test: Test) -> None:
     assert (record["how"]["suite"], record["how"]["version"]) == ("tool-eval-bench", _evaluation_suite.VERSION)
     assert record["wire"]["faults"] == {}
     assert record["wire"]["most_at_once"] == 4, "the concurrency that was asked for"
+    assert [(entry["score"], entry["verdict"]) for entry in found["scores"]] == [(record["score"], "accepted")]
     assert found["lines"][1].split() == ["answers", "trial", "score", "safety", "failures", "seconds"]
 
 

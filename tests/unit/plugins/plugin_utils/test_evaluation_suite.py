@@ -154,3 +154,25 @@ def test_a_new_model_or_image_gets_the_full_set(before: list[dict[str, Any]], ch
 def test_what_was_accepted_once_is_known() -> None:
     assert table.known(described("elsewhere"), [record("full"), record("short")]) == "short"
     assert table.known(described(), [record("full", accepted=False), record("short", environment={"A": "1"})]) == ""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "score", "words"),
+    [
+        ("pass", 86.0, "accepted"),
+        ("fail", 75.0, "rejected"),
+        ("error", 80.0, "not comparable"),
+        ("error", None, "error"),
+        ("gone", None, "error"),
+    ],
+)
+def test_scores_so_far(verdict: str, score: float | None, words: str) -> None:
+    how = {"suite": "tool-eval-bench", "version": "3.0.0", "scenarios": "full"}
+    record = {"against": "spark1", "what": {"release": "a"}, "how": how, "verdict": verdict, "score": score}
+    told = table.history([{**record, "time": 20.0}, {**record, "time": 10.0, "what": {}}])
+    assert [entry["time"] for entry in told] == [10.0, 20.0]
+    assert [entry["verdict"] for entry in told] == [words] * 2
+    assert [entry["label"] for entry in told] == [
+        "spark1, tool-eval-bench 3.0.0, full",
+        "spark1, a, tool-eval-bench 3.0.0, full",
+    ]
