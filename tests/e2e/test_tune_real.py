@@ -19,7 +19,7 @@ import pytest
 import site_of_lab as lab
 import sweeping
 
-pytestmark = [pytest.mark.rotating, pytest.mark.unproven]
+pytestmark = pytest.mark.rotating
 
 SITE = lab.Site("real", {"vllm_topology": "replicated"})
 CONCURRENCY = [1, 2, 4, 8, 16]
