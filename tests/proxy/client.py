@@ -68,8 +68,9 @@ class Answer:
 
 @dataclass
 class Kept:
-    """A connection that a client uses again, as SDKs do; a request is sent anew when the server had closed it meanwhile."""
+    """A connection that a client uses again, as SDKs do. `patient`: a request is sent anew when the server had closed it meanwhile."""
 
+    patient: bool = True
     streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
     renewed: int = 0
 
@@ -118,7 +119,7 @@ async def _has_to_be_sent_anew(address: str, port: int, message: bytes, answer: 
         if kept and answer.headers.get("connection") != "close":
             kept.streams = reader, writer
     except (OSError, asyncio.IncompleteReadError):
-        if kept and used and not answer.status:
+        if kept and kept.patient and used and not answer.status:
             kept.renewed += 1
             return True
         raise
