@@ -269,18 +269,17 @@ class Sweep:
         self.wanted = _sweep_plan.runs(self.shapes, self.numbers, options["repeats"])
         self.id = _sweep_plan.identity(self.record["id"], wish_of(options, self.record, self.numbers, self.shapes))
         self.folder = f"{options['folder']}/{self.id}"
-        self.plan = _sweep_host.read_plan(self.folder)
-        self.runs = _sweep_host.measured(self.folder, self.wanted) if self.plan else []
+        begun = _sweep_host.read_plan(self.folder)
+        self.runs = _sweep_host.measured(self.folder, self.wanted) if begun else []
         if options["again"] and len(self.runs) == len(self.wanted):
             if write:
                 _sweep_host.put_aside(self.folder)
-            self.plan, self.runs = None, []
-        if self.plan is None:
-            self.prepare()
-        else:
-            self.shapes = self.plan["shapes"]
+            begun, self.runs = None, []
+        self.plan = begun or self.prepare()
+        if begun:
+            self.shapes = begun["shapes"]
             if not write and self.missing():
-                self.look_into_the_image(self.plan)
+                self.look_into_the_image(begun)
 
     def refuse(self, missing: list[str]) -> None:
         if missing:
@@ -291,7 +290,7 @@ class Sweep:
         lacks = _sweep_host.lacks(plan, words)
         self.refuse([lacks] if lacks else [])
 
-    def prepare(self) -> None:
+    def prepare(self) -> dict[str, Any]:
         """Everything that must be known before the first run, kept for the later ones."""
         most = int(self.record.get("max_model_len") or 0)
         for shape in self.shapes:
@@ -316,7 +315,7 @@ class Sweep:
             "shapes": self.shapes,
         }
         self.look_into_the_image(plan)
-        self.plan = _sweep_host.begin(self.folder, plan) if self.write else plan
+        return _sweep_host.begin(self.folder, plan) if self.write else plan
 
     def missing(self) -> list[dict[str, Any]]:
         there = {_sweep_plan.file_name(run) for run in self.runs}
@@ -324,7 +323,6 @@ class Sweep:
 
     def measure(self) -> str:
         """Measure what is missing, as far as the slice goes; the last run in words."""
-        assert self.plan is not None
         began, last = time.monotonic(), ""
         for run in self.missing():
             if last and self.options["slice_seconds"] and time.monotonic() - began >= self.options["slice_seconds"]:
@@ -356,7 +354,7 @@ class Sweep:
         engine.update(_sweep_host.engine_facts(self.record, self.key, options["loads_file"]), max_num_seqs=self.current)
         return {
             "id": self.id,
-            "began": (self.plan or {}).get("began"),
+            "began": self.plan.get("began"),
             "ended": max((run["time"] for run in self.runs), default=None),
             "complete": left == 0,
             "done": len(self.runs),
