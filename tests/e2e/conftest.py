@@ -91,6 +91,16 @@ def copies(hosts: None, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="module")
+def real_copies(request: pytest.FixtureRequest) -> None:
+    """Two copies of the real engine serve as the story's own SITE says, on new hosts."""
+    lab.lab("up", "--engine", "both")
+    if not os.environ.get("GB10_E2E_KEEP"):
+        lab.lab("fresh", *observe.HOSTS, "proxy1")
+    request.module.SITE.must_play("cutover")
+    observe.must_serve(observe.HOSTS)
+
+
+@pytest.fixture(scope="module")
 def records(copies: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Clients that send from here to the end of the story; without retries of their own, so that nothing is hidden."""
     out = tmp_path_factory.mktemp("traffic") / "requests.jsonl"

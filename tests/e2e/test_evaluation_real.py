@@ -9,7 +9,6 @@ The lab's model is too small to choose tools, so its score says nothing; that ca
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import observe
 import pytest
 import site_of_lab as lab
 
-pytestmark = [pytest.mark.rotating, pytest.mark.unproven]
+pytestmark = [pytest.mark.rotating, pytest.mark.unproven, pytest.mark.usefixtures("real_copies")]
 
 LENGTH = 8192
 SITE = lab.Site(
@@ -70,15 +69,6 @@ with concurrent.futures.ThreadPoolExecutor(int(os.environ["GB10_VLLM_CONCURRENCY
     good = list(pool.map(ask, range(12)))
 print(json.dumps({"score": round(100 * sum(good) / len(good)), "suite": "forced calls", "version": "1"}))
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def two_copies() -> None:
-    lab.lab("up", "--engine", "both")
-    if not os.environ.get("GB10_E2E_KEEP"):
-        lab.lab("fresh", *observe.HOSTS, "proxy1")
-    SITE.must_play("cutover")
-    observe.must_serve(observe.HOSTS)
 
 
 def newest() -> dict[str, Any]:

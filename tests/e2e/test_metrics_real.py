@@ -15,14 +15,7 @@ import site_of_lab as lab
 SITE = lab.Site("real", {"vllm_topology": "replicated", "vllm_watchdog_enabled": False})
 MOST_SECONDS = 5.0
 
-pytestmark = pytest.mark.rotating
-
-
-@pytest.fixture(scope="module", autouse=True)
-def two_copies() -> None:
-    lab.lab("up", "--engine", "both")
-    lab.lab("fresh", *article.HOSTS, "proxy1")
-    SITE.must_play("cutover")
+pytestmark = [pytest.mark.rotating, pytest.mark.usefixtures("real_copies")]
 
 
 def test_the_sum_is_what_clients_got() -> None:

@@ -19,7 +19,7 @@ import pytest
 import site_of_lab as lab
 import sweeping
 
-pytestmark = pytest.mark.rotating
+pytestmark = [pytest.mark.rotating, pytest.mark.usefixtures("real_copies")]
 
 SITE = lab.Site("real", {"vllm_topology": "replicated"})
 CONCURRENCY = [1, 2, 4, 8, 16]
@@ -33,15 +33,6 @@ WISH: dict[str, Any] = {
     "vllm_tune_seconds": 900,
     "vllm_report_enabled": True,
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def two_copies() -> None:
-    lab.lab("up", "--engine", "both")
-    if not os.environ.get("GB10_E2E_KEEP"):
-        lab.lab("fresh", *observe.HOSTS, "proxy1")
-    SITE.must_play("cutover")
-    observe.must_serve(observe.HOSTS)
 
 
 @pytest.fixture(scope="module")

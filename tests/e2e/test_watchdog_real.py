@@ -16,7 +16,7 @@ import pytest
 import site_of_lab as lab
 import watching
 
-pytestmark = pytest.mark.rotating
+pytestmark = [pytest.mark.rotating, pytest.mark.usefixtures("real_copies")]
 
 FULL_SECONDS = float(os.environ.get("GB10_FULL_SECONDS", "60"))
 STALLED = 20
@@ -33,15 +33,6 @@ SITE = lab.Site(
 # Beyond what the engine takes at once, and long ones.
 REQUESTS, PROMPT, TOKENS = 64, "Tell me about the river and the stone. " * 60, 200
 HEALTH = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def two_copies() -> None:
-    lab.lab("up", "--engine", "both")
-    if not os.environ.get("GB10_E2E_KEEP"):
-        lab.lab("fresh", *observe.HOSTS, "proxy1")
-    SITE.must_play("cutover")
-    observe.must_serve(observe.HOSTS)
 
 
 def test_a_full_engine_is_not_restarted() -> None:

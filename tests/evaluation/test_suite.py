@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -87,12 +88,16 @@ def test_requests_that_the_engine_refuses_are_no_score(start: Start, test: Test)
 
 
 def test_a_budget_that_is_over_is_no_verdict_and_the_next_one_goes_on(start: Start, test: Test, tmp_path: Path) -> None:
-    server = start(token_seconds="0.1")
-    cut = test(server, seconds=5)
+    # Some answers within the budget, and far from all of them, on a busy machine too.
+    faults = tmp_path / "faults.json"
+    faults.write_text(json.dumps({"token_seconds": 0.4}))
+    server = start(faults_file=str(faults))
+    cut = test(server, seconds=8)
     assert cut["verdict"] == "error"
-    assert "the budget of 5 s was over with " in cut["reason"]
+    assert "the budget of 8 s was over with " in cut["reason"]
     before = server.total("vllm:request_success_total")
-    assert before > 3
+    assert 3 < before < 24
+    faults.unlink()
     found = test(server)
     assert (found["verdict"], found["record"]["resumed"]) == ("pass", True), found["reason"]
     assert [len(entry["points"]) for entry in found["record"]["passes"]] == [15, 15]
