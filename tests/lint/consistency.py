@@ -42,6 +42,7 @@ ANSIBLE_NAMES = {
     *("role_name", "play_name", "play_hosts", "play_hosts_all", "play_batch", "failed_result", "failed_task", "limit"),
 }
 ANSIBLE_PREFIXES = ("ssh_", "become")
+SET_FILTER = re.compile(r"\|\s*(union|intersect|difference|symmetric_difference)\(.*")
 
 
 class Loader(yaml.SafeLoader):
@@ -163,7 +164,19 @@ def inventories(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}: {name} is in no role's defaults"
 
 
-CHECKS = (roles, plugins, host_side, readme, files, inventories)
+def order(root: Path) -> Iterator[str]:
+    """Ansible's filters for sets give another order in each run: only where there is none, or where it is made right away."""
+    for folder in ("roles", "playbooks"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".yml", ".j2"):
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                found = SET_FILTER.search(line)
+                if found and not re.search(r"\|\s*(length|sort)\b", found[0]):
+                    yield f"{path.relative_to(root)}:{number}: {found[1]} has another order in each run; use unique or reject('in', ...), or sort it"
+
+
+CHECKS = (roles, plugins, host_side, readme, files, inventories, order)
 
 
 def findings(root: Path) -> list[str]:

@@ -47,6 +47,11 @@ FAULTS = [
         "- when: ansible_os_family == 'x'\n",
         "tasks/main.yml:2: ansible_os_family is a fact",
     ),
+    (
+        "roles/engine/vars/main.yml",
+        "a: '{{ b | union(c) | sort }}'\nd: '{{ b | union(c) }}'\n",
+        "vars/main.yml:2: union has another order in each run",
+    ),
     ("plugins/modules/image.py", "", "the module image is not in the action group vllm"),
     ("plugins/action/image.py", "", "plugins/action/image.py has no module of the same name"),
     ("playbooks/status.yml", "", "README.md does not name the playbook status.yml"),
