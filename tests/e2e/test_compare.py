@@ -13,7 +13,7 @@ import pytest
 import site_of_lab as lab
 import sweeping
 
-pytestmark = [pytest.mark.rotating, pytest.mark.unproven]
+pytestmark = pytest.mark.rotating
 
 SITE = lab.Site("stand-in", {"vllm_gate_deadline_seconds": 20, "vllm_soak_seconds": 1})
 WISH = {
