@@ -17,7 +17,7 @@ import observe
 import pytest
 import site_of_lab as lab
 
-pytestmark = [pytest.mark.rotating, pytest.mark.unproven, pytest.mark.usefixtures("real_copies")]
+pytestmark = [pytest.mark.rotating, pytest.mark.usefixtures("real_copies")]
 
 LENGTH = 8192
 SITE = lab.Site(
