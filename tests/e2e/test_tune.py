@@ -15,7 +15,7 @@ import pytest
 import site_of_lab as lab
 import sweeping
 
-pytestmark = [pytest.mark.rotating, pytest.mark.unproven]
+pytestmark = pytest.mark.rotating
 
 SITE = lab.Site(
     "stand-in",
