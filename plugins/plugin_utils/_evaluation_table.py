@@ -106,23 +106,19 @@ def lines(record: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[str
 
 
 def history(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The scores so far as the page of `_measure_page` wants them, oldest first."""
+    """The scores so far as the page of `_measure_page` wants them, oldest first; a record without a time is left out."""
     words = {_evaluation.PASS: "accepted", _evaluation.FAIL: "rejected"}
     told = []
-    for record in sorted(records, key=lambda record: record["time"]):
-        how = record["how"]
-        about = (
-            record["against"],
-            record["what"].get("release"),
-            f"{how['suite']} {how.get('version', '')}",
-            how["scenarios"],
-        )
+    for record in sorted((one for one in records if one.get("time")), key=lambda one: float(one["time"])):
+        how, score = record["how"], record.get("score")
+        suite = f"{how.get('suite', '')} {how.get('version', '')}".strip()
+        about = (record.get("against"), record["what"].get("release"), suite, how.get("scenarios"))
         told.append(
             {
                 "time": record["time"],
-                "score": record["score"],
-                "verdict": words.get(record["verdict"], "not comparable" if record["score"] is not None else "error"),
-                "label": ", ".join(str(word).strip() for word in about if word),
+                "score": score,
+                "verdict": words.get(record.get("verdict", ""), "not comparable" if score is not None else "error"),
+                "label": ", ".join(str(word) for word in about if word),
             }
         )
     return told

@@ -176,3 +176,10 @@ def test_scores_so_far(verdict: str, score: float | None, words: str) -> None:
         "spark1, tool-eval-bench 3.0.0, full",
         "spark1, a, tool-eval-bench 3.0.0, full",
     ]
+
+
+def test_a_record_that_says_little_spoils_no_page() -> None:
+    little: dict[str, Any] = {"id": "a", "how": {}, "what": {}, "passes": []}
+    assert table.history([little, {**little, "time": 5.0}]) == [
+        {"time": 5.0, "score": None, "verdict": "error", "label": ""}
+    ]
