@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from ansible_collections.gb10.vllm.plugins.plugin_utils import (
@@ -68,7 +69,7 @@ class Evaluation:
         tell: Callable[[str], None],
     ) -> None:
         self.plan, self.program, self.folder, self.tell = plan, program, Path(folder), tell
-        self.seconds, self.end = seconds, time.monotonic() + seconds
+        self.seconds, self.end = seconds, monotonic() + seconds
         self.upstream, self.key = upstream, key
 
     def measure(self, modes: Sequence[str], trials: int) -> dict[str, Any]:
@@ -184,7 +185,7 @@ class Evaluation:
                     )
             if relay.gone:
                 raise RunError(relay.gone, gone=True)
-            if time.monotonic() > self.end:
+            if monotonic() > self.end:
                 # It notes what is done, for the next time.
                 process.send_signal(signal.SIGINT)
                 with contextlib.suppress(subprocess.TimeoutExpired):

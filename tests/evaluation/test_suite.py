@@ -24,7 +24,8 @@ FEW = ["TC-01", "TC-02", "TC-03", "TC-10", "TC-13"]
 
 
 def test_right_calls(start: Start, test: Test) -> None:
-    found = test(start())
+    # Answers that take a while run beside each other on a busy machine too.
+    found = test(start(token_seconds="0.03"))
     record = found["record"]
     assert (found["verdict"], record["accepted"]) == ("pass", True), found["reason"]
     assert found["reason"].endswith("there is no accepted one before it, so it becomes the first")
@@ -48,7 +49,7 @@ def test_right_calls(start: Start, test: Test) -> None:
             "came as a stream with missing parts, for example a piece of a call without its index",
         ),
         ({"tool_calls": "length"}, "ended at the limit of tokens, for example "),
-        ({"error_beside": "1"}, "only while others ran beside them, up to 4 at once"),
+        ({"error_beside": "1", "token_seconds": "0.05"}, "only while others ran beside them, up to 4 at once"),
         ({"error_event": "1"}, "ended in a server error (the first one 200: an error event"),
     ],
 )
@@ -87,22 +88,26 @@ def test_requests_that_the_engine_refuses_are_no_score(start: Start, test: Test)
     assert "max_tokens=99999 cannot be greater than max_model_len=40000" in found["reason"]
 
 
-def test_a_budget_that_is_over_is_no_verdict_and_the_next_one_goes_on(start: Start, test: Test, tmp_path: Path) -> None:
-    # Some answers within the budget, and far from all of them, on a busy machine too.
-    faults = tmp_path / "faults.json"
-    faults.write_text(json.dumps({"token_seconds": 0.4}))
-    server = start(faults_file=str(faults))
-    cut = test(server, seconds=8)
+def test_a_budget_that_is_over_is_no_verdict_and_the_next_one_goes_on(
+    start: Start, test: Test, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start(token_seconds="0.05")
+
+    def answered() -> float:
+        return server.total("vllm:request_success_total")
+
+    # The budget is over in the middle, however slow this machine is: 24 requests are one pass.
+    with monkeypatch.context() as patch:
+        patch.setattr(_evaluation_run, "monotonic", lambda: 100.0 if answered() > 3 else 0.0)
+        cut = test(server, seconds=8)
     assert cut["verdict"] == "error"
     assert "the budget of 8 s was over with " in cut["reason"]
-    before = server.total("vllm:request_success_total")
-    assert 3 < before < 24
-    faults.unlink()
+    assert 3 < answered() < 24
     found = test(server)
     assert (found["verdict"], found["record"]["resumed"]) == ("pass", True), found["reason"]
     assert [len(entry["points"]) for entry in found["record"]["passes"]] == [15, 15]
-    # What was running when the budget was over is asked again, what was done is not: 24 requests are one pass.
-    assert server.total("vllm:request_success_total") <= 2 * 24 + 8
+    # What was running when the budget was over is asked again, what was done is not.
+    assert answered() <= 2 * 24 + 8
     assert list((tmp_path / "work").iterdir()) == [], "nothing is left when it is complete"
 
 
@@ -136,11 +141,11 @@ def test_a_controller_that_is_killed_takes_the_suite_along_and_the_next_one_goes
         said = [process.stdout.readline() for _line in range(3)]
         process.kill()
     assert said[2].startswith("streamed-1: 3 of 15 scenarios"), said
-    wait_until(lambda: not running(folder / "streamed-1"), 5, lambda: "the end of the suite")
+    wait_until(lambda: not running(folder / "streamed-1"), 30, lambda: "the end of the suite")
     again = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
     assert again[-1] == "True 15 "
-    # Three were told before the kill, and at most as many again had ended by then or were running beside each other.
-    assert 15 - 7 <= len(again) - 1 <= 15 - 3
+    # Three were told before the kill; what had ended by then is not asked again, what was running is.
+    assert 1 <= len(again) - 1 <= 15 - 3
 
 
 def running(place: Path) -> list[int]:
