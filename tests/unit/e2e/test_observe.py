@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import time
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_must_serve_wants_every_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observe, "ask", lambda: only("spark1"))
     with pytest.raises(AssertionError, match="answers came from"):
         observe.must_serve(observe.HOSTS)
-    answers = iter([only("spark1"), only("spark2")])
+    answers = itertools.cycle([only("spark1"), only("spark2")])
     monkeypatch.setattr(observe, "ask", lambda: next(answers))
     observe.must_serve(observe.HOSTS)
     with pytest.raises(AssertionError):
