@@ -34,6 +34,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "api_key": {"type": "str", "default": "", "no_log": True},
     "releases": {"type": "list", "elements": "dict", "default": []},
     "release_path": {"type": "str", "default": ""},
+    "take": {"type": "path", "default": ""},
     "records": {"type": "list", "elements": "dict", "default": []},
     "skip_known": {"type": "bool", "default": False},
     "scenarios": {"type": "str", "choices": ["auto", *_evaluation_suite.SETS], "default": "short"},
@@ -121,6 +122,58 @@ def planned(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], _e
     return what, how if plan.command else {**how, "version": _evaluation_suite.VERSION}, plan
 
 
+def judged(record: dict[str, Any], options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """The complete record, and the one of this site that it was compared with."""
+    last = _evaluation.reference(record, options["records"])
+    rules = _evaluation.Rules(
+        **{name: options[name] for name in ("drop", "gap", "fault_percent", "minimum", "accept_incomparable")}
+    )
+    verdict = _evaluation.judge(record, last, rules)
+    complete = {
+        **record,
+        "score": _evaluation.score(record),
+        "safety_failures": _evaluation.safety(record),
+        "server_errors": record["wire"].get("server_errors", 0),
+        "verdict": verdict.name,
+        "reason": verdict.reason,
+        "compared_with": verdict.against,
+        "accepted": verdict.name == _evaluation.PASS,
+    }
+    return complete, last
+
+
+def outcome(record: dict[str, Any], last: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Of a record that is to be kept, what the task returns."""
+    return {
+        "changed": True,
+        "record": record,
+        "lines": _evaluation_table.lines(record, last),
+        "scores": _evaluation_table.history([*options["records"], record]),
+        "verdict": record["verdict"],
+        "reason": record["reason"],
+    }
+
+
+def taken(options: dict[str, Any]) -> dict[str, Any]:
+    """A record that another site made, for example that of a spare host, judged by the records of this one."""
+    path = options["take"]
+    try:
+        with open(os.path.expanduser(path), encoding="utf-8") as stream:
+            record = json.load(stream)
+        problem = _evaluation.malformed(record)
+    except (OSError, ValueError) as error:
+        record, problem = {}, f"it cannot be read: {error}"
+    if not problem and any(record["id"] == one["id"] for one in options["records"]):
+        problem = f"record {record['id']} is here already"
+    if not problem:
+        record, last = judged({**record, "kind": "taken"}, options)
+        if record["verdict"] in (_evaluation.PASS, _evaluation.FAIL):
+            return outcome(record, last, options)
+        problem = record["reason"]
+    message = f"vllm_evaluation_take is {path} on the controller: {problem}. Nothing was kept"
+    return {"failed": True, "verdict": _evaluation.ERROR, "reason": message, "msg": message}
+
+
 class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
@@ -137,6 +190,8 @@ class ActionModule(ActionBase):
             "reason": "",
             "skipped_for": "",
         }
+        if options["take"]:
+            return {**empty, **taken(options)}
         try:
             options["releases"] += self.read(options["release_path"], task_vars or {})
         except OSError as error:
@@ -156,16 +211,7 @@ class ActionModule(ActionBase):
             return {**empty, "failed": True, "verdict": _evaluation.ERROR, "reason": problem, "msg": problem}
         if options["state"] == "ready" or self._task.check_mode:
             return empty
-        record, last = self.evaluate(options, what, how, plan)
-        return {
-            **empty,
-            "changed": True,
-            "record": record,
-            "lines": _evaluation_table.lines(record, last),
-            "scores": _evaluation_table.history([*options["records"], record]),
-            "verdict": record["verdict"],
-            "reason": record["reason"],
-        }
+        return {**empty, **outcome(*self.evaluate(options, what, how, plan), options)}
 
     def read(self, path: str, variables: dict[str, Any]) -> list[dict[str, Any]]:
         """The release in a file on the task's host. A host that is lost is a failure like any other, which a rollout judges."""
@@ -184,7 +230,7 @@ class ActionModule(ActionBase):
     def evaluate(
         self, options: dict[str, Any], what: dict[str, Any], how: dict[str, Any], plan: _evaluation_suite.Plan
     ) -> tuple[dict[str, Any], Any]:
-        """The complete record, and the one that it was compared with."""
+        """What `judged` returns of a measurement."""
         began = time.time()
         key = _evaluation_suite.digest(
             [options["against"], options["port"], options["url"], what, how, list(plan.only), list(plan.packs)]
@@ -217,24 +263,10 @@ class ActionModule(ActionBase):
             "how": how,
             **found,
         }
-        last = _evaluation.reference(record, options["records"])
-        rules = _evaluation.Rules(
-            **{name: options[name] for name in ("drop", "gap", "fault_percent", "minimum", "accept_incomparable")}
-        )
-        verdict = _evaluation.judge(record, last, rules)
-        record |= {
-            "score": _evaluation.score(record),
-            "safety_failures": _evaluation.safety(record),
-            "server_errors": found["wire"].get("server_errors", 0),
-            "verdict": verdict.name,
-            "reason": verdict.reason,
-            "compared_with": verdict.against,
-            "accepted": verdict.name == _evaluation.PASS,
-        }
         # What was not finished goes on the next time.
         if run and not found["problem"]:
             run.forget()
-        return record, last
+        return judged(record, options)
 
     @contextlib.contextmanager
     def way(self, options: dict[str, Any]) -> Iterator[str]:

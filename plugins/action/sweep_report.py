@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any
@@ -29,6 +30,7 @@ class ActionModule(ActionBase):
                 "copies": {"type": "int", "default": 0},
                 "full_requests": {"type": "float", "default": 1.0},
                 "scores": {"type": "list", "elements": "dict", "default": []},
+                "record": {"type": "dict", "default": {}},
                 "local_folder": {"type": "str", "default": ""},
             }
         )
@@ -51,6 +53,8 @@ class ActionModule(ActionBase):
         found["table"] = _comparison.lines(comparison) if comparison else []
         if options["local_folder"]:
             files, found["remark"] = _measure_page.files(report)
+            if options["record"]:
+                files[".record.json"] = json.dumps(options["record"], indent=1, sort_keys=True) + "\n"
             try:
                 found.update(self.keep(options["local_folder"], options["name"], files))
             except OSError as error:

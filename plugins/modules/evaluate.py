@@ -79,6 +79,12 @@ options:
     description: The C(release.json) on the host instead. A host that cannot be reached is then a failure, which a C(rescue) sees.
     type: str
     default: ""
+  take:
+    description:
+      - File on the controller with the RV(record) that another site has made, for example a spare host with the same release. It is judged by
+        O(records), and nothing is measured. One that was not measured to its end, cannot be compared, or is in O(records) already is refused.
+    type: path
+    default: ""
   records:
     description: RV(gb10.vllm.evaluation_record#module:records) so far.
     type: list

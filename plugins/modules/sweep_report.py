@@ -57,6 +57,10 @@ options:
     type: list
     elements: dict
     default: []
+  record:
+    description: A record that another site may take over, written beside the page as C(NAME.record.json). Empty means none.
+    type: dict
+    default: {}
   local_folder:
     description: Folder on the controller, made where it is missing. A relative one begins where Ansible was started. Empty means none.
     type: str

@@ -97,6 +97,21 @@ def wanted(record: Record, records: Sequence[Record]) -> tuple[str, list[str]]:
     return (str(last["id"]), comparable(record, last)) if last else ("", [])
 
 
+def malformed(record: Any) -> str:
+    """Why a file that another site wrote is no record of an evaluation to its end, empty when it is one."""
+    kinds = {"id": str, "time": int | float, "against": str, "what": dict, "how": dict, "passes": list, "wire": dict}
+    if not isinstance(record, dict) or not all(isinstance(record.get(key), kind) for key, kind in kinds.items()):
+        return "it is no record of an evaluation, as playbook gb10.vllm.evaluate keeps one"
+    if record.get("schema") != SCHEMA:
+        return f"it is a record of schema {_shown(record.get('schema'))}, and this version knows {SCHEMA}"
+    if not record["what"].get("fingerprint"):
+        return "it does not say what was evaluated"
+    parts = {"streamed", "trial", "score", "safety", "seconds"}
+    if not all(isinstance(entry, dict) and parts <= entry.keys() for entry in record["passes"]):
+        return "what was found is not complete"
+    return ""
+
+
 def scores(record: Record) -> dict[Any, float]:
     """The mean of its trials, for streamed answers and for whole ones."""
     found: dict[Any, list[float]] = {}

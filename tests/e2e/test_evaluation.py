@@ -147,3 +147,22 @@ def test_what_serves_is_tested_beside_its_clients(records: Path, against: str) -
     assert f"{RECORDS}/{record['id']}.json on proxy1" in " ".join(words.split())
     assert record["what"]["image"] == lab.describe()["images"]["stand-in"]
     assert observe.failures(records, sent) == []
+
+
+def test_a_release_that_a_spare_host_has_tested_is_not_tested_in_the_rollout(records: Path, tmp_path: Path) -> None:
+    told = {"vllm_report_enabled": True, "vllm_report_dir": str(tmp_path)}
+    SITE.must_play("cutover", variables=release(STORY="1"))
+    SITE.must_play("evaluate", variables={"vllm_evaluation_against": "spark1", **told})
+    (file,) = tmp_path.glob("*.record.json")
+    spare = json.loads(file.read_text())
+    # The hosts of the lab are few: what this site knows of the release so far is another site's from here on.
+    lab.on("proxy1", f"mv {RECORDS} {RECORDS}-of-the-spare-host")
+    SITE.must_play("cutover", variables=release(STORY="2"))
+    with observe.nothing_stopped():
+        SITE.must_play("evaluate", variables={"vllm_evaluation_take": str(file)})
+    assert (kept()[-1]["id"], kept()[-1]["kind"], kept()[-1]["accepted"]) == (spare["id"], "taken", True)
+    SITE.must_play("cutover", variables=release(STORY="1"))
+    assert [(event["record"], event["seconds"]) for event in evaluated()] == [(spare["id"], 0)] * 2
+    again = SITE.play("evaluate", variables={"vllm_evaluation_take": str(file)})
+    assert again.returncode != 0
+    assert f"record {spare['id']} is here already. Nothing was kept" in observe.in_words(again)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -218,6 +219,36 @@ def test_a_release_that_was_accepted_is_known(start: Start, test: Test) -> None:
     record = test(server, only=FEW, kind="gate", modes=["whole"])["record"]
     found = test(server, only=FEW, kind="gate", skip_known=True, records=[record], against="spark2")
     assert (found["verdict"], found["skipped_for"], found["record"]) == ("pass", record["id"], {})
+
+
+def test_the_record_of_a_spare_host_is_judged_here_and_spares_the_gate_its_test(
+    start: Start, test: Test, tmp_path: Path
+) -> None:
+    file = tmp_path / "evaluation-x.record.json"
+    server, few = start(), {"only": FEW, "modes": ["whole"]}
+    spare = test(server, **few, against="spark3")["record"]
+    file.write_text(json.dumps(spare))
+    asked = server.total("vllm:request_success_total")
+    # The site has measured better ones, elsewhere and in another way.
+    better = {**spare, "id": "before", "passes": [{**entry, "score": 99} for entry in spare["passes"]]}
+    better["what"] = {**spare["what"], "fingerprint": "another release"}
+    found = test(server, take=str(file), records=[better])
+    assert (found["verdict"], found["record"]["accepted"], found["changed"]) == ("fail", False, True)
+    assert "points below the last accepted 99" in found["reason"]
+    found = test(server, take=str(file), records=[{**better, "how": {**better["how"], "trials": 3}}])
+    assert found["msg"].startswith(f"vllm_evaluation_take is {file} on the controller: a score of ")
+    assert "the number of trials (3 then, 1 now) differ" in found["msg"]
+    assert found["msg"].endswith("Nothing was kept")
+
+    kept = test(server, take=str(file))["record"]
+    assert (kept["verdict"], kept["kind"], kept["against"], kept["id"]) == ("pass", "taken", "spark3", spare["id"])
+    gate = test(server, kind="gate", skip_known=True, records=[kept])
+    assert (gate["verdict"], gate["skipped_for"]) == ("pass", spare["id"])
+    assert server.total("vllm:request_success_total") == asked, "nobody was asked again"
+    assert f"record {spare['id']} is here already" in test(server, take=str(file), records=[kept])["msg"]
+    file.write_text("[]")
+    assert "it is no record of an evaluation" in test(server, take=str(file))["msg"]
+    assert "it cannot be read: " in test(server, take=str(tmp_path / "none.json"))["msg"]
 
 
 def test_another_program_of_that_name_is_not_taken_for_the_suite(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def record(score: float | None = 86, whole: float | None = None, **more: Any) ->
         {"streamed": True, "score": score, "safety": safety, "lost": []},
         {"streamed": False, "score": score if whole is None else whole, "safety": safety, "lost": []},
     ]
-    return {"schema": 1, "id": "new", "time": 2.0, "how": how, "what": {}, "passes": passes, "wire": wire, **more}
+    told = {"schema": 1, "id": "new", "time": 2.0, "how": how, "what": {}, "passes": passes, "wire": wire}
+    return {**told, **more}
 
 
 def accepted(score: float = 86, name: str = "old", **more: Any) -> dict[str, Any]:
@@ -43,6 +44,22 @@ def accepted(score: float = 86, name: str = "old", **more: Any) -> dict[str, Any
 def judged(new: dict[str, Any], *before: dict[str, Any], **rules: Any) -> tuple[str, str]:
     verdict = evaluation.judge(new, evaluation.reference(new, before), evaluation.Rules(**rules))
     return verdict.name, verdict.reason
+
+
+def test_a_file_of_another_site_is_looked_at_before_it_is_believed() -> None:
+    passes = [{"streamed": True, "trial": 1, "score": 86, "safety": [], "seconds": 9.0, "lost": []}]
+    good = record(what={"fingerprint": "f00"}, against="spark3", passes=passes)
+    assert evaluation.malformed(good) == ""
+    for bad, words in (
+        ([], "it is no record of an evaluation"),
+        ({**good, "id": 7}, "it is no record of an evaluation"),
+        ({key: value for key, value in good.items() if key != "wire"}, "it is no record of an evaluation"),
+        ({**good, "schema": 2}, "it is a record of schema 2, and this version knows 1"),
+        ({**good, "what": {}}, "it does not say what was evaluated"),
+        ({**good, "passes": [{"streamed": True}]}, "what was found is not complete"),
+        ({**good, "passes": ["86"]}, "what was found is not complete"),
+    ):
+        assert evaluation.malformed(bad).startswith(words)
 
 
 @pytest.mark.parametrize(
