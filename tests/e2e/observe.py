@@ -38,11 +38,11 @@ class Answer:
         return self.status == 200 and "Paris" in self.text
 
 
-def ask(seconds: float = 15) -> Answer:
+def ask(seconds: float = 15, proxy: str = "proxy1") -> Answer:
     question = {"role": "user", "content": "What is the capital of France? Answer with one word."}
     body = {"model": "tiny", "max_tokens": 16, "temperature": 0, "messages": [question]}
     request = urllib.request.Request(
-        f"{lab.base_url()}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"{lab.base_url(proxy)}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     try:
         with urllib.request.urlopen(request, timeout=seconds) as answer:
@@ -54,15 +54,15 @@ def ask(seconds: float = 15) -> Answer:
         return Answer(0, None, None, str(error))
 
 
-def must_serve(copies: Iterable[str]) -> None:
+def must_serve(copies: Iterable[str], proxy: str = "proxy1") -> None:
     """Exactly these are in front of clients, and each answers a real completion through the proxy, none fails."""
     wanted = set(copies)
-    assert admitted() == wanted
+    assert admitted(proxy) == wanted
     seen: set[str | None] = set()
     # Several at once: one after the other may fall into step with the story's own clients, and then meets the same copy each time.
     with ThreadPoolExecutor(2 * len(wanted)) as pool:
         for _round in range(20):
-            for answer in pool.map(lambda _number: ask(), range(2 * len(wanted))):
+            for answer in pool.map(lambda _number: ask(proxy=proxy), range(2 * len(wanted))):
                 assert answer.good, answer
                 seen.add(answer.copy)
             if seen == wanted:
@@ -70,9 +70,9 @@ def must_serve(copies: Iterable[str]) -> None:
     raise AssertionError(f"{wanted} are admitted, but the answers came from {seen}")
 
 
-def admitted() -> set[str]:
+def admitted(proxy: str = "proxy1") -> set[str]:
     """The copies in the proxy's upstream."""
-    text = lab.on("proxy1", "cat /etc/nginx/gb10-vllm/servers.conf")
+    text = lab.on(proxy, "cat /etc/nginx/gb10-vllm/servers.conf")
     return set(re.findall(r"^server [^#\n]*;  # (\S+)$", text, re.M))
 
 
@@ -82,8 +82,8 @@ def waiting() -> int:
     return int(json.loads(answer)["waiting"])
 
 
-def lock() -> dict[str, Any] | None:
-    text = lab.on("proxy1", f"cat {ROLLOUTS}/lock.json 2>/dev/null || true")
+def lock(keeper: str = "proxy1") -> dict[str, Any] | None:
+    text = lab.on(keeper, f"cat {ROLLOUTS}/lock.json 2>/dev/null || true")
     return json.loads(text) if text.strip() else None
 
 
@@ -131,9 +131,9 @@ def in_words(done: subprocess.CompletedProcess[str]) -> str:
     return " ".join((done.stdout + done.stderr).split())
 
 
-def happened(step: str, host: str, since: float) -> bool:
+def happened(step: str, host: str, since: float, keeper: str = "proxy1") -> bool:
     """Whether the newest rollout has done this, and not the one before the story's own."""
-    events = [event for event in lab.journal() if event["time"] > since]
+    events = [event for event in lab.journal(keeper) if event["time"] > since]
     return any(event["step"] == step and host in event["host"].split(",") for event in events)
 
 

@@ -129,17 +129,17 @@ def moment(events: list[dict[str, Any]], step: str, last: bool = False) -> float
     return max(times) if last else min(times)
 
 
-def base_url() -> str:
-    return f"http://{describe()['hosts']['proxy1']['address']}:8080/v1"
+def base_url(proxy: str = "proxy1") -> str:
+    return f"http://{describe()['hosts'][proxy]['address']}:8080/v1"
 
 
 @contextlib.contextmanager
-def clients(out: Path, *words: str) -> Iterator[None]:
-    """Real clients that send chat completions through the proxy for as long as the block lasts."""
+def clients(out: Path, *words: str, proxy: str = "proxy1") -> Iterator[None]:
+    """Real clients that send chat completions through a proxy for as long as the block lasts."""
     command = [sys.executable, str(ROOT / "tests" / "e2e" / "traffic" / "client.py")]
     command += [
         "--base-url",
-        base_url(),
+        base_url(proxy),
         "--model",
         "tiny",
         "--out",

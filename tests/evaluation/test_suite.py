@@ -91,7 +91,10 @@ def test_requests_that_the_engine_refuses_are_no_score(start: Start, test: Test)
 def test_a_budget_that_is_over_is_no_verdict_and_the_next_one_goes_on(
     start: Start, test: Test, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = start(token_seconds="0.05")
+    # Slow answers, until it is cut: the suite goes on for a few seconds with what it has begun.
+    faults = tmp_path / "faults.json"
+    faults.write_text(json.dumps({"token_seconds": 0.3}))
+    server = start(faults_file=str(faults))
 
     def answered() -> float:
         return server.total("vllm:request_success_total")
@@ -103,6 +106,7 @@ def test_a_budget_that_is_over_is_no_verdict_and_the_next_one_goes_on(
     assert cut["verdict"] == "error"
     assert "the budget of 8 s was over with " in cut["reason"]
     assert 3 < answered() < 24
+    faults.unlink()
     found = test(server)
     assert (found["verdict"], found["record"]["resumed"]) == ("pass", True), found["reason"]
     assert [len(entry["points"]) for entry in found["record"]["passes"]] == [15, 15]

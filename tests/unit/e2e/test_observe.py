@@ -36,7 +36,7 @@ def test_ask(faults: dict[str, str], status: int, good: bool, tmp_path: Path, mo
     command = [*STAND_IN, "serve", "m", "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", "{port}"]
     with Server(command, tmp_path / "log", {"STANDIN_LOAD_SECONDS": "0.1", **faults}) as server:
         server.wait_ready()
-        monkeypatch.setattr(observe.lab, "base_url", lambda: f"http://127.0.0.1:{server.port}/v1")
+        monkeypatch.setattr(observe.lab, "base_url", lambda _proxy: f"http://127.0.0.1:{server.port}/v1")
         answer = observe.ask()
     assert (answer.status, answer.good) == (status, good)
     assert observe.ask(1).status == 0, "nobody is there any more"
@@ -46,12 +46,12 @@ def test_must_serve_wants_every_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     def only(copy: str) -> observe.Answer:
         return observe.Answer(200, copy, None, "Paris")
 
-    monkeypatch.setattr(observe, "admitted", lambda: {"spark1", "spark2"})
-    monkeypatch.setattr(observe, "ask", lambda: only("spark1"))
+    monkeypatch.setattr(observe, "admitted", lambda _proxy: {"spark1", "spark2"})
+    monkeypatch.setattr(observe, "ask", lambda proxy: only("spark1"))
     with pytest.raises(AssertionError, match="answers came from"):
         observe.must_serve(observe.HOSTS)
     answers = itertools.cycle([only("spark1"), only("spark2")])
-    monkeypatch.setattr(observe, "ask", lambda: next(answers))
+    monkeypatch.setattr(observe, "ask", lambda proxy: next(answers))
     observe.must_serve(observe.HOSTS)
     with pytest.raises(AssertionError):
         observe.must_serve({"spark1"})
@@ -68,7 +68,7 @@ def test_must_serve_wants_every_copy(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_happened(step: str, host: str, since: float, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[dict[str, Any]] = [{"time": 20.0, "step": "withdrawn", "host": "spark1,spark2"}]
-    monkeypatch.setattr(observe.lab, "journal", lambda: events)
+    monkeypatch.setattr(observe.lab, "journal", lambda _keeper: events)
     assert observe.happened(step, host, since) is expected
 
 
