@@ -6,7 +6,7 @@
 The first failed test ends the session. Stories of the real engine are marked `real`; they want the machine for themselves, and each
 gets new hosts. Those of the stand-in share their hosts, and each of them begins by bringing the site into the state it wants; they
 may be told on two labs at once (`--numprocesses 2 --dist loadfile`). GB10_E2E_KEEP=1 keeps the hosts as they are, for a story that is
-being written. GB10_STORIES=today tells a sixth of the stories that are marked as rotating, other ones each day.
+being written. GB10_STORIES=today tells a sixth of the stories that are marked as rotating, and one of the real engine, other ones each day.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ TODAY = int(os.environ.setdefault("GB10_DAY", str(int(time.time() // 86400))))
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real: with the real engine, which needs the whole machine")
-    config.addinivalue_line("markers", f"rotating: CI tells one of {PARTS} parts of these each day")
+    config.addinivalue_line(
+        "markers", f"rotating: CI tells one of {PARTS} parts of these each day, one story of the real engine"
+    )
 
 
 def unit(item: pytest.Item) -> str:
@@ -55,7 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         rotating = [i for i in items if i.get_closest_marker("rotating") and bool(i.get_closest_marker("real")) == real]
         # Neighbours stay together, because they share what it takes to begin; a story that is marked as a whole is told as a whole.
         units = list(dict.fromkeys(unit(item) for item in rotating))
-        today = {name for place, name in enumerate(units) if place * PARTS // len(units) == TODAY % PARTS}
+        # The real engine takes minutes for each.
+        parts = len(units) if real else PARTS
+        today = {name for place, name in enumerate(units) if place * parts // len(units) == TODAY % parts}
         left_out += [item for item in rotating if unit(item) not in today]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]

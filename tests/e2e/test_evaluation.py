@@ -8,7 +8,9 @@ The suite is the real one, from the development tools; the engine is the stand-i
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import observe
 import pytest
 import site_of_lab as lab
+from callbacks import kill_after
 
 pytestmark = pytest.mark.rotating
 
@@ -147,6 +150,37 @@ def test_what_serves_is_tested_beside_its_clients(records: Path, against: str) -
     assert f"{RECORDS}/{record['id']}.json on proxy1" in " ".join(words.split())
     assert record["what"]["image"] == lab.describe()["images"]["stand-in"]
     assert observe.failures(records, sent) == []
+
+
+def processes(program: bytes) -> list[int]:
+    """Those of this story that run it, the oldest ancestor first."""
+    found = []
+    for process in kill_after.descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            if program in Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" "):
+                found.append(process)
+    return found
+
+
+def test_a_controller_that_is_killed_within_the_test_leaves_the_others_serving_and_resume_goes_on(
+    records: Path,
+) -> None:
+    sent = len(observe.read(records))
+    with observe.untouched("spark2"):
+        # Slow enough to be met in the middle.
+        slow = release(STORY="3", STANDIN_TOKEN_SECONDS="0.1")
+        with lab.meanwhile(SITE.play, "cutover", variables=slow) as run:
+            lab.wait_for(lambda: processes(b"bin/tool-eval-bench"), 300, "the suite runs")
+            kill_after.power_off(processes(b"playbooks/cutover.yml")[0])
+        assert run.result().returncode == -9
+        observe.must_serve({"spark2"})
+        assert evaluated() == []
+    SITE.must_play("resume")
+    assert [(event["host"], event["verdict"]) for event in evaluated()] == [("spark1", "pass"), ("spark2", "pass")]
+    assert kept()[-1]["kind"] == "gate"
+    assert observe.failures(records, sent) == []
+    assert observe.lock() is None
+    observe.must_serve(observe.HOSTS)
 
 
 def test_a_release_that_a_spare_host_has_tested_is_not_tested_in_the_rollout(records: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ SITE = lab.Site(
 )
 # The first one keeps the journal.
 KEEPER, OTHER = PROXIES = observe.HOSTS
-BUDGET = 240
+BUDGET = 480
 
 pytestmark = pytest.mark.rotating
 
@@ -121,7 +121,7 @@ def test_the_box_with_the_journal_loses_its_power_within_a_rollout_and_resume_fi
     began = time.time()
     with observe.untouched(OTHER):
         with lab.meanwhile(SITE.play, "cutover", variables=seats(9), timeout=BUDGET) as run:
-            lab.wait_for(lambda: observe.happened("stopped", KEEPER, began, KEEPER), 150, f"{KEEPER} is stopped")
+            lab.wait_for(lambda: observe.happened("stopped", KEEPER, began, KEEPER), 300, f"{KEEPER} is stopped")
             since = len(observe.read(records[OTHER]))
             lab.lab("kill", KEEPER)
         words = observe.in_words(run.result())
@@ -135,7 +135,7 @@ def test_the_box_with_the_journal_loses_its_power_within_a_rollout_and_resume_fi
     SITE.must_play("resume")
     serve_everywhere(*observe.HOSTS)
     assert len(set(observe.currents().values())) == 1, "the same release on both"
-    assert observe.record(OTHER)["command"][observe.record(OTHER)["command"].index("--max-num-seqs") + 1] == "9"
+    assert ["--max-num-seqs", "9"] in observe.record(OTHER)["command"]
     observe.answered_more(records[OTHER], 10)
     assert observe.failures(records[OTHER], since) == []
 

@@ -47,13 +47,13 @@ def descendants(root: int) -> list[int]:
     return found[1:]
 
 
-def power_off() -> None:
+def power_off(playbook: int) -> None:
     """Workers are sessions of their own, so they are found by their parent; frozen first, so that none starts another."""
     for step in (signal.SIGSTOP, signal.SIGKILL):
-        for process in descendants(os.getpid()):
+        for process in descendants(playbook):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, step)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(playbook, signal.SIGKILL)
 
 
 class CallbackModule(CallbackBase):
@@ -74,7 +74,7 @@ class CallbackModule(CallbackBase):
         if writes and result.task.args.get(writes) and result.result.get("changed"):
             self.written += 1
             if self.written == self.kill_after:
-                power_off()
+                power_off(os.getpid())
 
     def v2_runner_on_ok(self, result: Any) -> None:
         if "results" not in result.result:

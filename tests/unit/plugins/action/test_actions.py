@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from ansible_collections.gb10.vllm.plugins.action import (
     rollout_plan,
     rollout_settle,
     site_validate,
+    sweep_report,
 )
 
 IMAGE = f"eugr/vllm@sha256:{'1' * 64}"
@@ -383,3 +385,15 @@ def test_a_short_drain_is_one_call(asked: int, given: int) -> None:
     plugin._execute_module = host
     assert plugin.run(task_vars={})["drained"] is False
     assert [call["drain_seconds"] for call in host.calls] == [given]
+
+
+def test_the_page_of_an_evaluation_has_the_record_for_another_site_beside_it(tmp_path: Path) -> None:
+    score = {"time": 1.0, "score": 86, "verdict": "accepted", "label": "spark3"}
+    arguments = {"title": "Scores", "name": "evaluation-x", "scores": [score], "local_folder": str(tmp_path / "new")}
+    assert action(sweep_report, {**arguments, "record": {"id": "x"}}, check_mode=True).run(task_vars={})["local"]
+    assert not (tmp_path / "new").exists()
+    found = action(sweep_report, {**arguments, "record": {"id": "x"}}).run(task_vars={})
+    assert found["local"] == f"{tmp_path}/new/evaluation-x.html"
+    assert json.loads((tmp_path / "new" / "evaluation-x.record.json").read_text()) == {"id": "x"}
+    action(sweep_report, {**arguments, "name": "tune"}).run(task_vars={})
+    assert not (tmp_path / "new" / "tune.record.json").exists(), "what has no record has no such file"
