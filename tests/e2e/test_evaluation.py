@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +166,16 @@ def processes(program: bytes) -> list[int]:
 def test_a_controller_that_is_killed_within_the_test_leaves_the_others_serving_and_resume_goes_on(
     records: Path,
 ) -> None:
-    sent = len(observe.read(records))
+    sent, began = len(observe.read(records)), time.time()
+
+    def tested() -> bool:
+        return observe.happened("started", "spark1", began) and bool(processes(b"bin/tool-eval-bench"))
+
     with observe.untouched("spark2"):
         # Slow enough to be met in the middle.
         slow = release(STORY="3", STANDIN_TOKEN_SECONDS="0.1")
         with lab.meanwhile(SITE.play, "cutover", variables=slow) as run:
-            lab.wait_for(lambda: processes(b"bin/tool-eval-bench"), 300, "the suite runs")
+            lab.wait_for(tested, 300, "the suite runs")
             kill_after.power_off(processes(b"playbooks/cutover.yml")[0])
         assert run.result().returncode == -9
         observe.must_serve({"spark2"})
