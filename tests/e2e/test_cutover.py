@@ -150,3 +150,27 @@ def test_rollback_runs_the_old_files_byte_for_byte(records: Path) -> None:
     assert figures["copies"]["after"].keys() == {"spark1"}, "the head of the split answers"
     assert figures["requests"]["after"].keys() == {"200"}
     assert figures["gate_to_first_200_seconds"] <= MOST_SECONDS_TO_FIRST_ANSWER
+
+
+def test_works_from_an_installed_collection(tmp_path: Path) -> None:
+    environment = {
+        "PATH": f"{lab.BIN}:/usr/bin:/bin:/usr/sbin",
+        "HOME": str(tmp_path),
+        "ANSIBLE_COLLECTIONS_PATH": str(tmp_path),
+        "ENGINE": ENGINE,
+    }
+
+    def call(*command: str, folder: Path) -> str:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    call("ansible-galaxy", "collection", "build", "--output-path", str(tmp_path), folder=lab.ROOT)
+    (archive,) = tmp_path.glob("gb10-vllm-*.tar.gz")
+    call("ansible-galaxy", "collection", "install", "--offline", "-p", str(tmp_path), str(archive), folder=tmp_path)
+    inventory, variables = str(lab.ROOT / "inventories" / "lab"), json.dumps({**SITE.variables, **SPLIT})
+    assert "split-" in call("ansible-playbook", "-i", inventory, "gb10.vllm.status", folder=tmp_path)
+    output = call("ansible-playbook", "-i", inventory, "gb10.vllm.cutover", "--check", "-e", variables, folder=tmp_path)
+    assert "nothing changes" in output

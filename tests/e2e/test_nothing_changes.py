@@ -1,16 +1,14 @@
 # Copyright: (c) 2026, gb10.vllm contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has nothing to do, or is only asked what it would do, changes nothing: in check mode, the second time, before a cutover, and installed.
+"""What has nothing to do, or is only asked what it would do, changes nothing: in check mode, the second time, and before a cutover.
 
 Every test goes on from where the one before ended, on hosts that were new at the start.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
 
 import observe
@@ -70,27 +68,3 @@ def test_check_mode_on_a_running_site_says_the_plan_and_changes_nothing(records:
     with observe.nothing_stopped():
         output = SITE.must_play("cutover", "--check", "--diff", variables={"vllm_topology": "split"})
     assert "Switch from replicated to split" in " ".join(output.split())
-
-
-def test_works_from_an_installed_collection(tmp_path: Path) -> None:
-    environment = {
-        "PATH": f"{lab.BIN}:/usr/bin:/bin:/usr/sbin",
-        "HOME": str(tmp_path),
-        "ANSIBLE_COLLECTIONS_PATH": str(tmp_path),
-        "ENGINE": SITE.engine,
-    }
-
-    def call(*command: str, folder: Path) -> str:
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
-        )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        return done.stdout
-
-    call("ansible-galaxy", "collection", "build", "--output-path", str(tmp_path), folder=lab.ROOT)
-    (archive,) = tmp_path.glob("gb10-vllm-*.tar.gz")
-    call("ansible-galaxy", "collection", "install", "--offline", "-p", str(tmp_path), str(archive), folder=tmp_path)
-    inventory, variables = str(lab.ROOT / "inventories" / "lab"), json.dumps(SITE.variables)
-    assert "replicated-" in call("ansible-playbook", "-i", inventory, "gb10.vllm.status", folder=tmp_path)
-    output = call("ansible-playbook", "-i", inventory, "gb10.vllm.cutover", "--check", "-e", variables, folder=tmp_path)
-    assert "nothing changes" in output
