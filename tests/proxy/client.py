@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -85,8 +86,12 @@ async def ask(
     timeout: float = 20,
     address: str = "127.0.0.1",
     kept: Kept | None = None,
+    enough: int = sys.maxsize,
 ) -> Answer:
-    """One request, on a connection of its own unless one is kept; never raises for what the server does."""
+    """One request, on a connection of its own unless one is kept; never raises for what the server does.
+
+    `enough`: hang up after so many events of a stream.
+    """
     answer = Answer(f"request-{next(NUMBERS)}", time.monotonic())
     body = b"" if wish is None else json.dumps(wish).encode()
     sent = {"Host": "proxy", "X-Request-Id": answer.request, "Accept-Encoding": "gzip"}
@@ -96,7 +101,7 @@ async def ask(
     message = "\r\n".join([*lines, "", ""]).encode() + body
     try:
         async with asyncio.timeout(timeout):
-            while await _has_to_be_sent_anew(address, port, message, answer, kept):
+            while await _has_to_be_sent_anew(address, port, message, answer, kept, enough):
                 pass
     except TimeoutError:
         answer.error = f"nothing within {timeout:g} s"
@@ -108,14 +113,16 @@ async def ask(
     return answer
 
 
-async def _has_to_be_sent_anew(address: str, port: int, message: bytes, answer: Answer, kept: Kept | None) -> bool:
+async def _has_to_be_sent_anew(
+    address: str, port: int, message: bytes, answer: Answer, kept: Kept | None, enough: int
+) -> bool:
     used = kept.streams if kept else None
     reader, writer = used or await asyncio.open_connection(address, port)
     if kept:
         kept.streams = None
     try:
         writer.write(message)
-        await _read(reader, answer)
+        await _read(reader, answer, enough)
         if kept and answer.headers.get("connection") != "close":
             kept.streams = reader, writer
     except (OSError, asyncio.IncompleteReadError):
@@ -129,7 +136,7 @@ async def _has_to_be_sent_anew(address: str, port: int, message: bytes, answer: 
     return False
 
 
-async def _read(reader: asyncio.StreamReader, answer: Answer) -> None:
+async def _read(reader: asyncio.StreamReader, answer: Answer, enough: int) -> None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     answer.status = int(head[0].split()[1])
     pairs = (line.partition(": ") for line in head[1:] if line)
@@ -140,6 +147,8 @@ async def _read(reader: asyncio.StreamReader, answer: Answer) -> None:
         return
     while size := int(await reader.readuntil(b"\r\n"), 16):
         _arrived(answer, (await reader.readexactly(size + 2))[:-2])
+        if len(answer.arrivals) >= enough:
+            return
     await reader.readuntil(b"\r\n")
 
 

@@ -184,10 +184,13 @@ class Site:
             (self.folder / name).read_text(errors="replace") for name in names if (self.folder / name).exists()
         )
 
+    def requests(self) -> list[dict[str, Any]]:
+        """The access log, whose lines come after their clients have the answer, and in any order."""
+        return [json.loads(line) for line in (self.folder / "access.log").read_text().splitlines()]
+
     def offers(self) -> list[list[str]]:
-        """The addresses that each request was offered to, from the access log."""
-        lines = (self.folder / "access.log").read_text().splitlines()
-        return [re.split("(?:,| :) ", json.loads(line)["upstream"]) for line in lines]
+        """The addresses that each request was offered to."""
+        return [re.split("(?:,| :) ", request["upstream"]) for request in self.requests()]
 
     # --- changes, each tested, reloaded and proven as the modules do it; seconds until the proof ---
 

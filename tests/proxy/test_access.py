@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 import urllib.request
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,10 @@ async def test_a_valid_key_opens_and_the_engine_gets_its_own() -> None:
             # A browser's question what it may send carries no key.
             preflight = await ask(site.port, method="OPTIONS")
             assert (preflight.status, copy.headers.get("authorization")) == (200, None)
-            log = (site.folder / "access.log").read_text()
-            everything = log + site.log()
-    assert [json.loads(line)["key"] for line in log.splitlines()[:2]] == [
-        _nginx_keys.fingerprint(OLD),
-        _nginx_keys.fingerprint(NEW),
-    ]
+            await until(lambda: len(site.requests()) == 5, "all are logged")
+            seen = Counter(request["key"] for request in site.requests())
+            everything = (site.folder / "access.log").read_text() + site.log()
+    assert seen == {_nginx_keys.fingerprint(OLD): 2, _nginx_keys.fingerprint(NEW): 1, "": 2}
     for key in (OLD, NEW, ENGINE):
         assert key not in everything
 
@@ -114,8 +112,8 @@ async def test_keys_change_under_load_and_nobody_is_turned_away() -> None:
                 for _client in range(3):
                     group.create_task(client())
                 await asyncio.to_thread(site.apply, site.files(vllm_proxy_api_keys=[OLD, NEW]))
-                keys[0] = NEW
-                await until(lambda: answers[-1:] != [] and len(answers) > 50, "clients have gone over")
+                keys[0], before = NEW, len(answers)
+                await until(lambda: len(answers) > before + 50, "clients have gone over")
                 await asyncio.to_thread(site.apply, site.files(vllm_proxy_api_keys=[NEW]))
                 over.set()
             assert failures(answers) == {}
@@ -150,7 +148,10 @@ async def test_too_many_in_a_second_is_a_429_that_clients_can_retry() -> None:
             await asyncio.to_thread(site.apply, site.files(vllm_proxy_api_keys=[]))
             assert (await ask(site.port, {})).status == 200
     good = [answer for answer in answers if answer.status == 200]
-    assert 5 <= len(good) <= 7
+    # The burst and one, and what the rate allows meanwhile.
+    lasted = max(answer.begun + answer.seconds for answer in answers) - answers[0].begun
+    assert 5 <= len(good) <= 6 + 2 * lasted
+    assert len(good) < 12
     refused = [answer for answer in answers if answer.status != 200]
     assert {(answer.status, answer.headers["retry-after"]) for answer in refused} == {(429, "1")}
     error = refused[0].json["error"]

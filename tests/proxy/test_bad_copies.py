@@ -89,7 +89,8 @@ async def test_twenty_reloads(keep: bool, seconds: int, table: Callable[..., Non
                 crowd(site.port, 4, {"seconds": 0.05}, kept=kept[:4]) as plain,
                 crowd(site.port, 4, STREAM, kept=kept[4:]) as streams,
             ):
-                slowest = max([await asyncio.to_thread(site.reload) for _reload in range(20)])
+                for _reload in range(20):
+                    await asyncio.to_thread(site.reload)
             books = await Books.of(site, [*plain, *streams], first, second)
     renewed = sum(own.renewed for own in kept)
     what = f", {seconds} s kept open ({renewed} sent anew)" if keep else ""
@@ -98,5 +99,4 @@ async def test_twenty_reloads(keep: bool, seconds: int, table: Callable[..., Non
     assert not books.lost
     assert not books.doubled
     assert set((first.received + second.received).values()) == {1}
-    assert slowest < 2
     assert {len(answer.arrivals) for answer in streams} == {5}

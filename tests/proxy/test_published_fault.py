@@ -99,6 +99,6 @@ async def test_a_copy_that_is_up_again_gets_requests(table: Callable[[str, str],
     assert their_seconds > 0.8 * SECONDS
     assert their_errors > 20
     assert errors_admitted == 0
-    assert our_seconds < 0.5
-    assert seconds_admitted < 0.5
+    assert our_seconds < their_seconds / 4
+    assert seconds_admitted < their_seconds / 4
     assert alone_seconds < their_seconds

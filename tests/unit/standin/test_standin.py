@@ -205,8 +205,8 @@ class TestPair:
         head.wait_ready()
         follower.process.kill()
         follower.wait_end()
-        wait_until(lambda: head.get("/health").status == 200, 2, lambda: "a green health")
-        wait_until(lambda: self.refuses(head), 5, lambda: "a 500")
+        wait_until(lambda: head.get("/health").status == 200, 10, lambda: "a green health")
+        wait_until(lambda: self.refuses(head), 20, lambda: "a 500")
         assert head.wait_end() == 0
 
     def refuses(self, head: Server) -> bool:

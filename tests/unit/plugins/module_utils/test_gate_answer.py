@@ -147,9 +147,9 @@ def test_repeated(text: str, piece: str) -> None:
 
 def test_looking_for_repetition_is_quick() -> None:
     words = " ".join(str(number * 7919) for number in range(20000))
-    started = time.monotonic()
+    started = time.process_time()
     assert _gate_answer.repeated(words) == ""
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_a_completion_that_hangs_fails_in_time(engine: Engine) -> None:
     assert verdict == _gate.FAIL
     assert "a completion was answered not at all" in state.reason
     assert "timed out" in state.reason
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_loading_is_waited_for(engine: Engine) -> None:

@@ -75,7 +75,7 @@ def test_ready(engine: Engine, wait: Any) -> None:
     assert (result["verdict"], result["reason"], result["failure"]) == ("pass", "", "")
     assert (result["invocation"], result["deadline_seconds"], result["expected_seconds"]) == ("i1", 1800, None)
     assert engine.asked == "http://[2001:db8::1]:8001"
-    assert 0 < result["seconds"] < 5
+    assert result["seconds"] > 0
     assert not result["changed"]
 
 
