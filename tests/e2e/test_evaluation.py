@@ -163,26 +163,48 @@ def processes(program: bytes) -> list[int]:
     return found
 
 
-def test_a_controller_that_is_killed_within_the_test_leaves_the_others_serving_and_resume_goes_on(
-    records: Path,
-) -> None:
-    sent, began = len(observe.read(records)), time.time()
+def killed_within_the_test(variables: dict[str, Any]) -> None:
+    """A cutover whose controller dies while the suite tests spark1, which has started and is not admitted; spark2 serves on."""
+    began = time.time()
 
     def tested() -> bool:
         return observe.happened("started", "spark1", began) and bool(processes(b"bin/tool-eval-bench"))
 
     with observe.untouched("spark2"):
-        # Slow enough to be met in the middle.
-        slow = release(STORY="3", STANDIN_TOKEN_SECONDS="0.1")
-        with lab.meanwhile(SITE.play, "cutover", variables=slow) as run:
+        with lab.meanwhile(SITE.play, "cutover", variables=variables) as run:
             lab.wait_for(tested, 300, "the suite runs")
             kill_after.power_off(processes(b"playbooks/cutover.yml")[0])
         assert run.result().returncode == -9
         observe.must_serve({"spark2"})
         assert evaluated() == []
+
+
+def test_a_controller_that_is_killed_within_the_test_leaves_the_others_serving_and_resume_goes_on(
+    records: Path,
+) -> None:
+    sent = len(observe.read(records))
+    # Slow enough to be met in the middle.
+    killed_within_the_test(release(STORY="3", STANDIN_TOKEN_SECONDS="0.1"))
     SITE.must_play("resume")
     assert [(event["host"], event["verdict"]) for event in evaluated()] == [("spark1", "pass"), ("spark2", "pass")]
     assert kept()[-1]["kind"] == "gate"
+    assert observe.failures(records, sent) == []
+    assert observe.lock() is None
+    observe.must_serve(observe.HOSTS)
+
+
+def test_what_was_killed_within_the_test_of_a_bad_release_gives_way_to_the_one_before(records: Path) -> None:
+    sent, good = len(observe.read(records)), observe.current("spark1")
+    killed_within_the_test(release(STORY="4", STANDIN_TOKEN_SECONDS="0.1", STANDIN_TOOL_CALLS="text"))
+    bad = observe.current("spark1")
+    with observe.untouched("spark2"):
+        done = SITE.play("resume")
+    words = observe.in_words(done)
+    assert done.returncode != 0
+    assert "had a tool call as text" in words
+    assert "(it serves its previous release again)" in words
+    assert bad not in [event["to"] for event in lab.journal() if event["step"] == "admitted"]
+    assert observe.current("spark1") == good != bad
     assert observe.failures(records, sent) == []
     assert observe.lock() is None
     observe.must_serve(observe.HOSTS)
