@@ -176,7 +176,21 @@ def order(root: Path) -> Iterator[str]:
                     yield f"{path.relative_to(root)}:{number}: {found[1]} has another order in each run; use unique or reject('in', ...), or sort it"
 
 
-CHECKS = (roles, plugins, host_side, readme, files, inventories, order)
+def defaults_of_roles(root: Path) -> Iterator[str]:
+    """A playbook's own tasks do not see the defaults of roles: it says beside each of their variables what holds without it."""
+    known = {name for path in (root / "roles").glob("*/defaults/main.yml") for name in load(path)}
+    for path in sorted((root / "playbooks").glob("*.yml")):
+        text = "\n".join(line.split("# ", 1)[0] for line in path.read_text().splitlines())
+        given = set(re.findall(r"^ +(vllm_\w+):", text, re.MULTILINE))
+        for expression in re.finditer(r"\{\{.*?\}\}|^ +(?:when|that): [^\n]*", text, re.MULTILINE | re.DOTALL):
+            for found in re.finditer(r"(?<![\w'\"])vllm_\w+", expression[0]):
+                guarded = rf"\b{found[0]} (?:\| default\(|is defined)"
+                if found[0] in known - given and not re.search(guarded, expression[0]):
+                    number = text.count("\n", 0, expression.start() + found.start()) + 1
+                    yield f"{path.relative_to(root)}:{number}: {found[0]} is undefined where no inventory has it: add a default"
+
+
+CHECKS = (roles, plugins, host_side, readme, files, inventories, order, defaults_of_roles)
 
 
 def findings(root: Path) -> list[str]:
