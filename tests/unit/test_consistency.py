@@ -53,9 +53,9 @@ FAULTS = [
         "vars/main.yml:2: union has another order in each run",
     ),
     (
-        "playbooks/_part.yml",
-        "a: '{{ vllm_port }}'\n",
-        "playbooks/_part.yml:1: vllm_port is undefined where no inventory has it",
+        "playbooks/site.yml",
+        "  b: '{{ vllm_port }}'\n",
+        "playbooks/site.yml:4: vllm_port is undefined where no inventory has it",
     ),
     (
         "playbooks/_part.yml",
