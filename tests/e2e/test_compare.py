@@ -24,6 +24,19 @@ WISH = {
     "vllm_tune_prompts_per_slot": 2,
     "vllm_report_enabled": True,
 }
+ROLLOUTS = "ls /var/lib/gb10-vllm/rollouts"
+
+
+def test_what_cannot_be_measured_changes_no_topology(copies: None) -> None:
+    sweeping.have_the_client(*observe.HOSTS)
+    starts, rollouts = observe.starts(), lab.on("proxy1", ROLLOUTS)
+    client = {**sweeping.client_for_the_stand_in(), "vllm_tune_image": "registry.example/none@sha256:" + "1" * 64}
+    with observe.nothing_stopped():
+        done = SITE.play("compare", variables={**WISH, **client})
+    assert done.returncode
+    assert "is not on this host, and nothing is fetched from a network" in observe.in_words(done)
+    assert (observe.starts(), lab.on("proxy1", ROLLOUTS), observe.lock()) == (starts, rollouts, None)
+    observe.must_serve(observe.HOSTS)
 
 
 def test_both_are_measured_and_the_copies_are_back(copies: None, tmp_path: Path) -> None:
