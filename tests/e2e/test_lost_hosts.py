@@ -61,7 +61,7 @@ def failed(done: subprocess.CompletedProcess[str], lost: str) -> None:
 
 def told(lost: str) -> None:
     words = " ".join(SITE.must_play("status").split())
-    assert f"{lost} ? ? ? ?" in words, "the lost host is a row of its own"
+    assert f"{lost} ? ? no ? ?" in words, "the lost host is a row of its own, and the proxies say that it is out"
     assert "could not be reached" in words
     assert "ended as failed" in words
 
