@@ -13,6 +13,7 @@ import sys
 import engine_site
 import hosts
 import images
+import machine_memory
 import network
 import prerequisites
 import registry
@@ -25,6 +26,7 @@ from shell import LabError, lock, remove_tree, require_root, say, step, together
 
 def up(engines: tuple[str, ...]) -> None:
     prerequisites.install()
+    machine_memory.bring_online()
     for folder in (FOLDERS.engines, FOLDERS.models):
         folder.mkdir(parents=True, exist_ok=True)
     remote.create_keys()
