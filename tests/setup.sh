@@ -20,6 +20,8 @@ command -v git >/dev/null || packages+=(git)
 command -v ssh >/dev/null || packages+=(openssh-client)
 # The proxy's unit tests run nginx on a folder of their own.
 [ -x /usr/sbin/nginx ] || packages+=(nginx-light)
+# Who waits at a socket that nobody serves.
+command -v ss >/dev/null || packages+=(iproute2)
 # The rules and alerts are tried with promtool.
 command -v promtool >/dev/null || packages+=(prometheus)
 python=$(choose)

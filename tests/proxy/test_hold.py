@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.gb10.vllm.tests.proxy.client import Answer, ask, at_once, failures, shares
 from ansible_collections.gb10.vllm.tests.proxy.copies import Copy
 from ansible_collections.gb10.vllm.tests.proxy.hold_helper import Helper
-from ansible_collections.gb10.vllm.tests.proxy.nginx_site import Site
+from ansible_collections.gb10.vllm.tests.proxy.nginx_site import Site, wait_for
 from ansible_collections.gb10.vllm.tests.proxy.stories import until
 
 HEADING = "Requests that come while no copy is there"
@@ -140,12 +140,15 @@ def test_the_bounds_of_time_and_size() -> None:
 def test_the_helper_may_die_and_nobody_who_waits_notices(table: Callable[[str, str], None]) -> None:
     async def story() -> None:
         async with window() as (copy, site, helper):
-            tasks = asking(site, 12)
-            await until_waiting(helper, 12)
+            # As many as may wait unless the site says otherwise: while no helper is there they all queue at its socket.
+            tasks = asking(site, 256)
+            await until_waiting(helper, 256)
             for _time in range(2):
                 helper.kill()
+                # nginx has noticed, and asked again.
+                await asyncio.to_thread(wait_for, lambda: helper.queued() == 256, "all queue at the socket")
                 helper.start()
-                await until_waiting(helper, 12)
+                await until_waiting(helper, 256)
             await asyncio.to_thread(site.admit, copy)
             assert failures(await asyncio.gather(*tasks)) == {}
             # Dead for good: a healthy site does not care, and without a copy clients get the truth at once.
@@ -156,7 +159,7 @@ def test_the_helper_may_die_and_nobody_who_waits_notices(table: Callable[[str, s
             assert (answer.status, answer.json["error"]["code"]) == (503, "no_copy_admitted")
             table(
                 HEADING,
-                "the helper killed twice while 12 waited: 12 answered; killed for good: 20 of 20 answered by the copy",
+                "the helper killed twice while 256 waited: 256 answered; killed for good: 20 of 20 answered by the copy",
             )
 
     asyncio.run(story())

@@ -46,6 +46,8 @@ from ansible_collections.gb10.vllm.plugins.module_utils._nginx_host import SERVE
 from ansible_collections.gb10.vllm.plugins.module_utils._tail import Tail
 
 BIGGEST_HEAD, BIGGEST_BODY = 8192, 4096
+# More than ask at once.
+BACKLOG = 128
 READ_SECONDS = 5
 # Questions at once, of all hosts of the site and of strangers: these never keep those out.
 MOST_QUESTIONS, MOST_STRANGERS = 32, 8
@@ -376,7 +378,7 @@ def listener(port: int) -> socket.socket:
     """The socket that systemd opened, or one of our own (for a try by hand)."""
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
         return socket.socket(fileno=3)
-    return socket.create_server(("", port), backlog=128)
+    return socket.create_server(("", port))
 
 
 async def serve(config: Config) -> None:
@@ -385,7 +387,10 @@ async def serve(config: Config) -> None:
     await members.reconcile()
     over = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
-    server = await asyncio.start_server(Server(members).answer, sock=listener(config.port), limit=BIGGEST_HEAD)
+    # asyncio sets the backlog anew, also that of systemd's socket.
+    server = await asyncio.start_server(
+        Server(members).answer, sock=listener(config.port), limit=BIGGEST_HEAD, backlog=BACKLOG
+    )
     watch = asyncio.create_task(Watch(members).run())
     ended = asyncio.create_task(over.wait())
     await asyncio.wait({watch, ended}, return_when=asyncio.FIRST_COMPLETED)

@@ -33,6 +33,8 @@ POLL_SECONDS = 0.05
 # A reload has old and new workers side by side for a moment; so many looks in a row reach only new ones.
 GOOD_LOOKS = 3
 BIGGEST_QUESTION = 8192
+# More than may wait, up to the kernel's own bound: when this process dies, all who waited queue at once until the next one takes them.
+BACKLOG = 4096
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,6 @@ def _listener(path: str) -> socket.socket:
         return socket.socket(fileno=3)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
-    listener.listen(1024)
     return listener
 
 
@@ -239,7 +240,10 @@ async def serve(arguments: argparse.Namespace) -> None:
     """Until the process is ended."""
     bounds = Bounds(arguments.requests, arguments.body_bytes, arguments.seconds, arguments.first_releases)
     server = Server(Hold(bounds), Path(arguments.declared), arguments.port)
-    listening = await asyncio.start_unix_server(server.answer, sock=_listener(arguments.socket), limit=BIGGEST_QUESTION)
+    # asyncio sets the backlog anew, also that of systemd's socket, and to 100 unless told.
+    listening = await asyncio.start_unix_server(
+        server.answer, sock=_listener(arguments.socket), limit=BIGGEST_QUESTION, backlog=BACKLOG
+    )
     async with listening:
         await asyncio.gather(listening.serve_forever(), server.watch())
 
