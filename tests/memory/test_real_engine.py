@@ -51,6 +51,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "latent": ("LATENT", {"max_model_len": 2048}),
     "latent, longer": ("LATENT", {"max_model_len": 5000}),
 }
+# The CPU build refuses this case on a processor without AVX-512 or AMX; on one that has them the same engine says the following.
+WIDE_ONLY = "fp8 cache"
+WIDE = {"avx512f", "amx_tile"}
+REFUSAL = "FP8 KV cache on CPU requires x86 with AVX-512 or AMX."
+ON_A_WIDE_PROCESSOR = {
+    "block_size": 128, "num_gpu_blocks": 712, "kv_cache_size_tokens": 91136, "kv_cache_max_concurrency": 44.5,
+    "kv_cache_memory_bytes": KV_BYTES, "version": "0.32.0", "batched_tokens": 4096,
+}  # fmt: skip
 # What no argument says: the blocks that the CPU's kernels want, and that it keeps one batch in flight.
 CPU = {"batches_in_flight": 1}
 CPU_BLOCKS = {"GROUPED": 128, "WINDOWS": 128, "ALIKE": 128, "NETS": 128, "DRAFTS": 128, "LATENT": 16}
@@ -94,7 +102,14 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     lines = [line.split(" ", 2) for line in done.stdout.splitlines() if line.startswith("FIGURES ")]
     found = {list(CASES)[int(number)]: json.loads(text) for _word, number, text in lines}
     assert found, done.stdout[-4000:]
+    if REFUSAL in done.stdout:
+        assert not WIDE & set(Path("/proc/cpuinfo").read_text().split()), "refused on a processor that has them"
+        found[WIDE_ONLY] = ON_A_WIDE_PROCESSOR
     return found
+
+
+def test_the_record_is_what_the_engine_says_where_it_can(said: dict[str, dict[str, Any]]) -> None:
+    assert said[WIDE_ONLY] == ON_A_WIDE_PROCESSOR
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.gb10.vllm.tests.proxy.nginx_site import ROLE
 
 sys.path.insert(0, str(ROLE / "files"))
-from gb10_vllm_hold import Bounds, Hold, declaration  # type: ignore[import-not-found]
+from gb10_vllm_hold import GOOD_LOOKS, POLL_SECONDS, Bounds, Hold, declaration  # type: ignore[import-not-found]
 
 
 def hold(waiting: int = 0, **bounds: float) -> Hold:
@@ -49,34 +49,40 @@ def test_the_time_counts_from_where_nginx_got_the_request() -> None:
     assert made.counts["released"] == 0, "who has left does not leave again"
 
 
-def test_nobody_is_let_go_before_three_good_looks_in_a_row() -> None:
+def test_nobody_is_let_go_before_so_many_good_looks_in_a_row() -> None:
     made = hold(3)
-    looks = [True, True, False, True, True]
-    assert [made.look(serving, 0.1 * number) for number, serving in enumerate(looks)] == [[]] * 5
-    assert made.look(True, 0.6) == [0]
+    nearly = [True] * (GOOD_LOOKS - 1)
+    looks = [*nearly, False, *nearly]
+    assert [made.look(serving, 0.1 * number) for number, serving in enumerate(looks)] == [[]] * len(looks)
+    assert made.look(True, 0.1 * len(looks)) == [0]
+
+
+def test_the_looks_last_longer_than_the_old_workers() -> None:
+    assert (GOOD_LOOKS - 1) * POLL_SECONDS >= 2 * 0.1
 
 
 def test_oldest_first_and_twice_as_many_each_second() -> None:
     made = hold(10)
     gone = []
-    for tenth in range(40):
-        now = tenth / 10
+    # Eighths of a second, which are exact.
+    for eighth in range(32):
+        now = eighth / 8
         batch = made.look(True, now)
         gone += [(number, now) for number in batch]
         for number in batch:
             made.leave(number, "released", now)
     assert [number for number, _now in gone] == list(range(10))
-    # Sure at 0.2 s; then one at once and 4 * (2^t - 1) more.
-    assert [sum(now - 0.2 < seconds for _number, now in gone) for seconds in (0.05, 1.05, 2.05)] == [1, 5, 10]
+    # Sure after so many looks; then one at once and 4 * (2^t - 1) more.
+    sure = (GOOD_LOOKS - 1) / 8
+    assert [sum(now - sure < seconds for _number, now in gone) for seconds in (0.05, 1.05, 2.05)] == [1, 5, 10]
 
 
 def test_a_copy_that_goes_again_stops_the_release() -> None:
     made = hold(10, first_releases=100)
-    for now in (0.0, 0.1, 0.2):
-        batch = made.look(True, now)
-    assert batch == [0]
-    assert made.look(False, 0.3) == []
-    assert [made.look(True, now) for now in (0.4, 0.5, 0.6)] == [[], [], [0]]
+    until_sure: list[list[int]] = [[]] * (GOOD_LOOKS - 1) + [[0]]
+    assert [made.look(True, 0.1 * number) for number in range(GOOD_LOOKS)] == until_sure
+    assert made.look(False, 1) == []
+    assert [made.look(True, 1 + 0.1 * number) for number in range(1, GOOD_LOOKS + 1)] == until_sure
 
 
 @pytest.mark.parametrize(

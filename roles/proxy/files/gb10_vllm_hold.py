@@ -30,8 +30,9 @@ from typing import Any
 
 RELEASED, UNAVAILABLE = "@gb10_vllm_released", "@gb10_vllm_unavailable"
 POLL_SECONDS = 0.05
-# A reload has old and new workers side by side for a moment; so many looks in a row reach only new ones.
-GOOD_LOOKS = 3
+# nginx tells the old workers to end 100 ms after it has started the new ones, and until then both take connections. So many good
+# looks in a row take twice that time: who is let go then meets new workers only.
+GOOD_LOOKS = 5
 BIGGEST_QUESTION = 8192
 # More than may wait, up to the kernel's own bound: when this process dies, all who waited queue at once until the next one takes them.
 BACKLOG = 4096
