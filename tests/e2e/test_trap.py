@@ -245,7 +245,9 @@ def test_rollback_puts_all_three_back_as_they_were() -> None:
 def test_only_stopped_the_old_world_stops_the_new_copy() -> None:
     """The baseline, with the old world back as it was: its unit and its watchdog are stopped and not disabled, and ours runs."""
     started = time.time()
-    lab.on("spark1", f"systemctl stop {OLD[2]} {OLD[0]}; systemctl start vllm.service")
+    # The layer looks every few seconds, less than a slow machine takes for our start: its next look is when ours runs.
+    layer = "systemctl kill operations-layer.service --signal="
+    lab.on("spark1", f"{layer}STOP; systemctl stop {OLD[2]} {OLD[0]}; systemctl start vllm.service; {layer}CONT")
     lab.wait_for(
         lambda: "Stopped" in stops("spark1", started - 1), 60, "the layer starts the old unit, which stops ours"
     )
