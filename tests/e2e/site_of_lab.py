@@ -112,8 +112,8 @@ def meanwhile(act: Any, *words: Any, **options: Any) -> Iterator[Future[Any]]:
         future.result()
 
 
-def on(host: str, command: str, timeout: float = 60) -> str:
-    """Run a shell command on a lab host and return its output."""
+def on(host: str, command: str, timeout: float = 240) -> str:
+    """Run a shell command on a lab host and return its output. systemd alone may take 90 s to stop a unit that is just starting."""
     return lab("exec", host, "--", "sh", "-c", command, timeout=timeout)
 
 
