@@ -37,9 +37,13 @@ def bring_online() -> None:
     def shown() -> int:
         return figure(NODE.read_text(), "MemTotal") if NODE.exists() else WANTED
 
+    def machine(name: str) -> int:
+        return figure(Path("/proc/meminfo").read_text(), name)
+
     before = shown()
     with contextlib.ExitStack() as touched:
-        while shown() < WANTED and figure(Path("/proc/meminfo").read_text(), "MemAvailable") > LEFT + STEP:
+        # A small machine that shows all it has is left alone.
+        while shown() < min(WANTED, machine("MemTotal")) and machine("MemAvailable") > LEFT + STEP:
             private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
             touched.enter_context(mmap.mmap(-1, STEP, flags=private))
     if shown() > before:

@@ -31,7 +31,7 @@ from typing import Any
 RELEASED, UNAVAILABLE = "@gb10_vllm_released", "@gb10_vllm_unavailable"
 POLL_SECONDS = 0.05
 # nginx tells the old workers to end 100 ms after it has started the new ones, and until then both take connections. So many good
-# looks in a row take twice that time: who is let go then meets new workers only.
+# looks in a row take twice that time: who is let go then meets new workers only, unless nginx's master itself was kept from running.
 GOOD_LOOKS = 5
 BIGGEST_QUESTION = 8192
 # More than may wait, up to the kernel's own bound: when this process dies, all who waited queue at once until the next one takes them.
