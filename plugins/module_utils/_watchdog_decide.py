@@ -106,7 +106,10 @@ def _withdraw(memory: Memory, verdict: _watchdog.Verdict, invocation: str, stand
     new = bool(invocation) and invocation != memory.invocation
     why = "its process ended and another one was started" if new else f"{verdict.kind}: {verdict.reason}"
     memory = replace(memory, invocation=invocation or memory.invocation)
-    if standing.rank == 0 and memory.wanted != WITHDRAWN and (new or verdict.kind not in _watchdog.FIT):
+    if standing.rank > 0:
+        # The proxies know nothing of this rank, and its gate is the head's: what its host owed as a copy, the rollout has settled.
+        return replace(memory, wanted="", why="")
+    if memory.wanted != WITHDRAWN and (new or verdict.kind not in _watchdog.FIT):
         return replace(memory, wanted=WITHDRAWN, why=why)
     return memory
 

@@ -68,9 +68,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """What comes after a failure would only repeat it, minutes later."""
+    """What comes after a failure would only repeat it, minutes later. What acted by itself on the hosts may be its reason."""
     if call.excinfo is not None and call.when in ("setup", "call"):
         item.session.shouldfail = f"the story ended at {item.name}"
+        item.add_report_section(call.when, "what acted by itself on the hosts", observe.acted_by_themselves())
 
 
 @pytest.fixture(scope="session")

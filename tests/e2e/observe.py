@@ -82,6 +82,21 @@ def waiting() -> int:
     return int(json.loads(answer)["waiting"])
 
 
+def acted_by_themselves() -> str:
+    """The newest words of the services of this collection on each host, and whom the proxy turned away; never raises."""
+    words = (
+        "journalctl --unit='gb10-vllm-*' --since=-15min --output=short-iso --no-hostname --quiet | grep -v ' systemd' | tail -n 15; "
+        "grep -hE '\"status\":(4|5)' /var/log/nginx/gb10-vllm.access.log 2>/dev/null | tail -n 5"
+    )
+    told = []
+    for host in (*HOSTS, "proxy1"):
+        try:
+            told.append(f"{host}:\n{lab.on(host, words, timeout=30)}")
+        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+            told.append(f"{host}: cannot be asked: {error}")
+    return "\n".join(told)
+
+
 def lock(keeper: str = "proxy1") -> dict[str, Any] | None:
     text = lab.on(keeper, f"cat {ROLLOUTS}/lock.json 2>/dev/null || true")
     return json.loads(text) if text.strip() else None

@@ -15,6 +15,7 @@ import observe
 import pair_life
 import pytest
 import site_of_lab as lab
+import watching
 from conftest import TODAY
 
 # Many failures in a few minutes, which a site would call the end of it.
@@ -110,3 +111,20 @@ def test_copies_in_any_order(replicated: None, event: Event, host: str) -> None:
         )
     print(f"\n{event.__name__} on {host}: its copy serves again {seconds:.0f} s later")
     pair_life.one_engine_each()
+
+
+@pytest.mark.rotating
+def test_what_a_copy_owed_the_proxy_its_rank_of_a_pair_does_not(replicated: None) -> None:
+    """The watchdog that took its copy out wants to see it pass the gate, and a rank without a port never would."""
+    impatient = {"vllm_watchdog_stalled_seconds": 10}
+    lab.on("spark2", "systemctl stop vllm")
+    lab.wait_for(lambda: observe.admitted() == {"spark1"}, 30, "the watchdog of spark2 has its copy withdrawn")
+    assert watching.state("spark2")["copy"] == "withdrawn"
+    SITE.must_play("cutover", variables={**impatient, "vllm_topology": "split"})
+    lab.wait_for(pair_life.is_formed, 30, "the pair's service adopts the pair after the rollout")
+    before, formed = observe.starts(), watching.state("spark2")["time"]
+    lab.wait_for(lambda: watching.state("spark2")["time"] > formed + 30, 60, "looks for three times the patience")
+    assert observe.starts() == before
+    observe.must_serve({"spark1"})
+    assert watching.state("spark2")["copy"] == ""
+    assert pair_life.keeper()["state"]["attempts"] == []

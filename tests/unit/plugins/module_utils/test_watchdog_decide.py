@@ -181,3 +181,16 @@ def test_a_rank_of_a_pair_is_never_restarted_alone() -> None:
     other.look(w.IDLE)
     assert other.look(w.DEAD).act == d.PAIR
     assert other.memory.wanted == "", "the proxies know nothing of this rank"
+
+
+@pytest.mark.parametrize("owed", [d.WITHDRAWN, d.READY])
+def test_what_a_copy_owed_the_proxies_its_rank_of_a_pair_does_not(owed: str) -> None:
+    host = Host()
+    host.look(w.IDLE)
+    host.look(w.STOPPED)
+    host.memory = replace(host.memory, wanted=owed)
+    host.standing = replace(OURS, paused="rollout.json")
+    host.look(w.STOPPED)
+    host.standing = d.Standing("r2", True, "2-cutover", rank=1, ranks=2)
+    assert host.acts(w.IDLE, 1000, "b") == [], "without a port there is no gate to pass"
+    assert (host.memory.wanted, host.memory.why) == ("", "")
