@@ -71,7 +71,8 @@ class HostPlan:
 
     `previous` and `back_previous` are what the link `previous` says after the one and the other, None to leave that to the
     switch. `serving` is whether it is in front of clients and looks healthy before anything is done. `leave` is to withdraw
-    it from the proxies first; a rank without a port was never in front of clients.
+    it from the proxies first, also when it is out already: its watchdog may bring it back before the rollout pauses that. A rank
+    without a port was never in front of clients.
     """
 
     name: str
@@ -288,6 +289,7 @@ def _to_legacy(
     for host in facts:
         name, engine, legacy = host["name"], host["engine"], host.get("legacy") or {}
         in_front = name in admitted
+        is_ours = engine.get("current") is not None and engine["current"].get("rank", 0) == 0
         hosts[name] = asdict(
             HostPlan(
                 name=name,
@@ -295,7 +297,7 @@ def _to_legacy(
                 back=None,
                 back_topology=None,
                 serving=in_front and bool(engine["running"] and engine["healthy"]),
-                leave=in_front,
+                leave=in_front or is_ours,
                 stop=True,
                 start=False,
                 admit=bool(legacy.get("served")),

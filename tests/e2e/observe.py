@@ -57,7 +57,8 @@ def ask(seconds: float = 15, proxy: str = "proxy1") -> Answer:
 def must_serve(copies: Iterable[str], proxy: str = "proxy1") -> None:
     """Exactly these are in front of clients, and each answers a real completion through the proxy, none fails."""
     wanted = set(copies)
-    assert admitted(proxy) == wanted
+    found = admitted(proxy)
+    assert found == wanted, f"{found or 'none'} are admitted, not {wanted}"
     seen: set[str | None] = set()
     # Several at once: one after the other may fall into step with the story's own clients, and then meets the same copy each time.
     with ThreadPoolExecutor(2 * len(wanted)) as pool:

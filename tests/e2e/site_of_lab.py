@@ -166,3 +166,18 @@ def wait_for(condition: Any, seconds: float, what: str) -> float:
             raise AssertionError(f"not within {seconds:.0f} s: {what}")
         time.sleep(0.25)
     return time.monotonic() - started
+
+
+def wait_within(run: Future[Any], condition: Any, what: str) -> None:
+    """Wait for a moment within a playbook that runs beside, however slow the machine; a playbook that ends before it has failed."""
+
+    def come() -> bool:
+        over = run.done()
+        if condition():
+            return True
+        if over:
+            result = run.result()
+            raise AssertionError(f"the playbook ended before this: {what}\n{getattr(result, 'stdout', result)[-3000:]}")
+        return False
+
+    wait_for(come, 600, what)

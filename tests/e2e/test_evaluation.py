@@ -172,7 +172,7 @@ def killed_within_the_test(variables: dict[str, Any]) -> None:
 
     with observe.untouched("spark2"):
         with lab.meanwhile(SITE.play, "cutover", variables=variables) as run:
-            lab.wait_for(tested, 300, "the suite runs")
+            lab.wait_within(run, tested, "the suite runs")
             kill_after.power_off(processes(b"playbooks/cutover.yml")[0])
         assert run.result().returncode == -9
         observe.must_serve({"spark2"})

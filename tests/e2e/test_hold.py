@@ -76,7 +76,7 @@ def test_a_switch_fails_no_request_although_helper_and_nginx_are_disturbed(recor
         lab.meanwhile(lab.on, "proxy1", f"{BENCH} {PROMPTS} 2>&1", timeout=600) as bench,
         lab.meanwhile(SITE.must_play, "cutover", variables={"vllm_topology": "replicated"}) as play,
     ):
-        lab.wait_for(lambda: observe.happened("withdrawn", "spark1", began) or play.done(), 300, "the window begins")
+        lab.wait_within(play, lambda: observe.happened("withdrawn", "spark1", began), "the window begins")
         killed, waited_then = lab.on("proxy1", HELPER).strip(), observe.waiting()
         moment = time.time()
         lab.on("proxy1", f"kill -9 {killed}; for n in 1 2 3; do nginx -s reload; done")

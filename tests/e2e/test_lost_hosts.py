@@ -27,7 +27,7 @@ SITE = lab.Site("stand-in", {"vllm_topology": "replicated", "vllm_gate_deadline_
 SLOW_STOP = "/etc/systemd/system/vllm.service.d/99-slow-stop.conf"
 # A start that lasts, so that there is time to pull the plug after the stop and before the admission.
 SLOW_START = {"vllm_environment_overrides": {"STANDIN_LOAD_SECONDS": "8"}}
-BUDGET = 240
+BUDGET = 480
 
 pytestmark = pytest.mark.rotating
 
@@ -93,7 +93,7 @@ def test_lost_during_its_stop_and_finished_by_resume(records: Path) -> None:
     sent = len(observe.read(records))
     with slow_stop("spark1"), observe.untouched("spark2"):
         with lab.meanwhile(SITE.play, "cutover", variables=seats(8), timeout=BUDGET) as run:
-            lab.wait_for(lambda: stopping("spark1"), 120, "spark1 is being stopped")
+            lab.wait_within(run, lambda: stopping("spark1"), "spark1 is being stopped")
             lab.lab("cut", "spark1")
         try:
             failed(run.result(), "spark1")
@@ -110,7 +110,7 @@ def test_lost_during_its_stop_and_finished_by_resume(records: Path) -> None:
 def test_lost_after_its_stop_and_taken_back_by_rollback(records: Path) -> None:
     sent, before, began = len(observe.read(records)), observe.currents(), time.time()
     with lab.meanwhile(SITE.play, "cutover", variables={**seats(9), **SLOW_START}, timeout=BUDGET) as run:
-        lab.wait_for(lambda: observe.happened("stopped", "spark2", began), 150, "spark2 is stopped")
+        lab.wait_within(run, lambda: observe.happened("stopped", "spark2", began), "spark2 is stopped")
         lab.lab("kill", "spark2")
     failed(run.result(), "spark2")
     observe.must_serve({"spark1"})
@@ -126,7 +126,7 @@ def test_lost_in_a_switch_the_other_copy_serves_and_resume_finishes(records: Pat
     SITE.must_play("cutover", variables={"vllm_topology": "split"})
     sent, began = len(observe.read(records)), time.time()
     with lab.meanwhile(SITE.play, "cutover", variables={**seats(9), **SLOW_START}, timeout=BUDGET) as run:
-        lab.wait_for(lambda: observe.happened("started", "spark2", began), 120, "the engines are started")
+        lab.wait_within(run, lambda: observe.happened("started", "spark2", began), "the engines are started")
         lab.lab("kill", "spark2")
     failed(run.result(), "spark2")
     with observe.untouched("spark1"):

@@ -126,7 +126,7 @@ def test_the_second_operator_is_told_who_is_at_work_since_when_and_why() -> None
     began = time.time()
     slow = {"vllm_topology": "split", "vllm_environment_overrides": {"STANDIN_LOAD_SECONDS": "40"}}
     with lab.meanwhile(SITE.play, "cutover", variables=slow, environment={"LOGNAME": "ada"}) as first:
-        lab.wait_for(lambda: observe.happened("withdrawn", "spark1", began), 120, "the first one is in its window")
+        lab.wait_within(first, lambda: observe.happened("withdrawn", "spark1", began), "the first one is in its window")
         held = observe.lock()
         assert held is not None
         # A rollback takes over what was left, but not what is at work.

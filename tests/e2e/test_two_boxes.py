@@ -121,7 +121,7 @@ def test_the_box_with_the_journal_loses_its_power_within_a_rollout_and_resume_fi
     began = time.time()
     with observe.untouched(OTHER):
         with lab.meanwhile(SITE.play, "cutover", variables=seats(9), timeout=BUDGET) as run:
-            lab.wait_for(lambda: observe.happened("stopped", KEEPER, began, KEEPER), 300, f"{KEEPER} is stopped")
+            lab.wait_within(run, lambda: observe.happened("stopped", KEEPER, began, KEEPER), f"{KEEPER} is stopped")
             since = len(observe.read(records[OTHER]))
             lab.lab("kill", KEEPER)
         words = observe.in_words(run.result())

@@ -272,6 +272,18 @@ def test_resume_of_a_way_back_to_what_was_silenced() -> None:
     assert (plan["targets"], plan["topology"], plan["before"]) == (LEGACY, "legacy", pair(OLD))
 
 
+@pytest.mark.parametrize(
+    ("now", "front", "leave"), [(OLD, ["a"], ["a", "b"]), (OLD, [], ["a", "b"]), (SPLIT, ["a"], ["a"])]
+)
+def test_on_the_way_back_every_copy_of_ours_leaves_also_one_that_is_out(
+    now: tuple[str, ...], front: list[str], leave: list[str]
+) -> None:
+    """Its watchdog may bring it back between this look and the rollout's pause; a rank without a port was never in front."""
+    hosts = with_legacy(facts(now, {"r1": now}), silenced=True, served=True)
+    plan = _rollout.plan(hosts, front, None, _rollout.Wish("stable", to="legacy"))
+    assert [name for name, host in plan["hosts"].items() if host["leave"]] == leave
+
+
 def test_a_site_served_by_what_is_not_ours_goes_back_to_that() -> None:
     """Also where ours ran before: the release that is linked does not serve."""
     hosts = with_legacy(facts(OLD, {"r1": OLD}, does="off"), silence=["old.service"], serving=True)
