@@ -169,7 +169,7 @@ def wait_for(condition: Any, seconds: float, what: str) -> float:
 
 
 def wait_within(run: Future[Any], condition: Any, what: str) -> None:
-    """Wait for a moment within a playbook that runs beside, however slow the machine; a playbook that ends before it has failed."""
+    """Wait for a moment within a playbook that runs beside, however slow the machine. If it ends first, the story fails with its words."""
 
     def come() -> bool:
         over = run.done()

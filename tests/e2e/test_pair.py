@@ -27,6 +27,8 @@ QUICK = {
 }
 SITE = lab.Site("stand-in", {**QUICK, "vllm_soak_seconds": 1, "vllm_stop_seconds": 60})
 BUDGET = 180
+# Whom the proxy's service has taken out and is to bring back.
+RECORD = "cat /var/lib/gb10-vllm-proxy/withdrawn.json"
 
 Event = Callable[[str], None]
 # Every event, each on one of the hosts, in another order and on other hosts each day.
@@ -120,6 +122,7 @@ def test_what_a_copy_owed_the_proxy_its_rank_of_a_pair_does_not(replicated: None
     lab.on("spark2", "systemctl stop vllm")
     lab.wait_for(lambda: observe.admitted() == {"spark1"}, 30, "the watchdog of spark2 has its copy withdrawn")
     assert watching.state("spark2")["copy"] == "withdrawn"
+    lab.wait_for(lambda: "spark2" in lab.on("proxy1", RECORD), 30, "the proxy keeps that it owes the copy its return")
     SITE.must_play("cutover", variables={**impatient, "vllm_topology": "split"})
     lab.wait_for(pair_life.is_formed, 30, "the pair's service adopts the pair after the rollout")
     before, formed = observe.starts(), watching.state("spark2")["time"]
@@ -127,4 +130,5 @@ def test_what_a_copy_owed_the_proxy_its_rank_of_a_pair_does_not(replicated: None
     assert observe.starts() == before
     observe.must_serve({"spark1"})
     assert watching.state("spark2")["copy"] == ""
+    assert "spark2" not in lab.on("proxy1", RECORD), "and the proxy will not try to bring it back either"
     assert pair_life.keeper()["state"]["attempts"] == []
